@@ -2,6 +2,7 @@ package upstream
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -72,12 +73,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		// The connection is tried first by hand: the drivers log a refused one.
-		connection, err := net.DialTimeout("tcp", s.Address(), time.Second)
-		if err == nil {
-			err = errors.Join(connection.Close(), db.PingContext(ctx))
-		}
-		// A server that lost the race for its port must not pass another for itself.
+		err := s.answers(ctx, db)
 		if s.process.ended() {
 			return fmt.Errorf("server ended: %v\n%s", s.process.err, tail(s.Log(), 30))
 		}
@@ -90,6 +86,31 @@ func (s *Server) awaitReady(ctx context.Context) error {
 		case <-tick.C:
 		}
 	}
+}
+
+// answers says with nil that this server, and not another that was first at the
+// port, answers a query.
+func (s *Server) answers(ctx context.Context, db *sql.DB) error {
+	// The connection is tried first by hand: the drivers log a refused one.
+	connection, err := net.DialTimeout("tcp", s.Address(), time.Second)
+	if err != nil {
+		return err
+	}
+	if err := connection.Close(); err != nil {
+		return err
+	}
+	query := "SELECT @@datadir"
+	if s.Dialect == DialectPostgres {
+		query = "SHOW data_directory"
+	}
+	var folder string
+	if err := db.QueryRowContext(ctx, query).Scan(&folder); err != nil {
+		return err
+	}
+	if want := s.engine.inside(s.dataFolder()); strings.TrimSuffix(folder, "/") != want {
+		return fmt.Errorf("port %d is in use by the server of %s", s.Port, folder)
+	}
+	return nil
 }
 
 // Stop ends the server in good order and removes its folder. The second call

@@ -33,8 +33,9 @@ func postgresEngine(bin string) *engine {
 	}
 }
 
-// postgresServe is small, not durable (the folder dies with the server), and
-// has the change stream that Freshet follows.
+// postgresServe is small, has the change stream that Freshet follows, and is
+// durable only as far as a killed server goes: commits are written out but not
+// synced to the disk.
 func postgresServe(s *Server) []string {
 	folder := s.engine.inside(s.Dir)
 	return append([]string{s.engine.program, "-D", folder + "/data"}, postgresSettings([]string{
@@ -46,7 +47,6 @@ func postgresServe(s *Server) []string {
 		"max_wal_senders=20",
 		"max_connections=200",
 		"fsync=off",
-		"synchronous_commit=off",
 		"full_page_writes=off",
 		"shared_buffers=64MB",
 		"dynamic_shared_memory_type=mmap",
