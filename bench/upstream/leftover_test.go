@@ -127,6 +127,7 @@ func TestOptions(t *testing.T) {
 // Many processes may start servers at once; here many goroutines, which meet in
 // the same template, ports and folders.
 func TestManyStartsAtOnce(t *testing.T) {
+	leaveOut(t)
 	results := make(chan error)
 	const n = 6
 	for range n {
@@ -146,6 +147,7 @@ func TestManyStartsAtOnce(t *testing.T) {
 }
 
 func TestStartSaysWhatTheServerSaid(t *testing.T) {
+	leaveOut(t)
 	_, err := Start(t.Context(), Postgres15, WithSettings("no_such_setting=1"))
 	if err == nil || !strings.Contains(err.Error(), "no_such_setting") {
 		t.Errorf("error %v", err)

@@ -51,9 +51,11 @@ func Main(m *testing.M) int {
 // Need gives the test binary's shared server of the kind. Tests that share it
 // use tables or databases of their own. When the kind is not available the test
 // is skipped, loudly and counted; MariaDB and Postgres15 are the machine's own
-// and never skipped: their lack fails the test.
+// and never skipped: their lack fails the test. With -short, tests that need a
+// server are left out.
 func Need(t testing.TB, kind Kind) *Server {
 	t.Helper()
+	leaveOut(t)
 	shared.Lock()
 	if shared.servers == nil {
 		shared.servers = make(map[Kind]*sharedServer)
@@ -73,6 +75,7 @@ func Need(t testing.TB, kind Kind) *Server {
 // and stops it when the test ends. It skips and fails as Need does.
 func Own(t testing.TB, kind Kind, opts ...Option) *Server {
 	t.Helper()
+	leaveOut(t)
 	s, err := Start(context.Background(), kind, opts...)
 	check(t, kind, err)
 	t.Cleanup(func() {
@@ -81,6 +84,13 @@ func Own(t testing.TB, kind Kind, opts ...Option) *Server {
 		}
 	})
 	return s
+}
+
+func leaveOut(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("upstream: needs a server; left out by -short")
+	}
 }
 
 func check(t testing.TB, kind Kind, err error) {

@@ -131,7 +131,7 @@ func (e *engine) run(ctx context.Context, command []string, stdin string) error 
 
 // copyTree copies a folder with owners and modes; target does not exist yet.
 func copyTree(ctx context.Context, source, target string) error {
-	output, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--", source, target).CombinedOutput()
+	output, err := exec.CommandContext(ctx, "cp", "-a", "--reflink=auto", "--sparse=always", "--", source, target).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("copying %s: %w\n%s", source, err, tail(string(output), 10))
 	}

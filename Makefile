@@ -1,0 +1,69 @@
+# Freshet: build, try out, test.
+#
+#   make build    bin/freshet
+#   make demo     a throwaway MariaDB and PostgreSQL, direct and through Freshet side by side
+#   make test     everything, with real servers (installs what is missing)
+#   make check    build, vet, lint and the quick tests: what to run before a commit
+#   make bench    the benchmarks' table
+#   make witness  sysbench, pgbench and TPC-C through Freshet, in full
+#   make lint | fmt | clean | deps
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+
+CACHE := $(or $(FRESHET_CACHE),$(HOME)/.cache/freshet)
+GO ?= go
+
+# gnet's own build tag: a ready descriptor leads straight to its connection.
+TAGS :=
+GOTEST := $(GO) test -tags '$(TAGS)'
+
+GOLANGCI_VERSION := v2.15.0
+GOLANGCI := $(CACHE)/tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+
+.PHONY: build demo test check bench witness lint fmt clean deps
+
+build:
+	$(GO) build -tags '$(TAGS)' -trimpath -o bin/freshet ./cmd/freshet
+
+deps:
+	bench/upstream/install.sh all
+
+demo: deps build
+	bin/freshet demo
+
+# The servers that could not be had are counted over all packages and said at the end, where they are seen.
+test: deps build
+	$(GO) vet -tags '$(TAGS)' ./...
+	skips=$$(mktemp); trap 'rm -f "$$skips"' EXIT; status=0; \
+	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet $(GOTEST) -timeout 40m ./... || status=$$?; \
+	if [ -s "$$skips" ]; then \
+		echo; echo "=== $$(wc -l <"$$skips") TESTS SKIPPED FOR WANT OF A SERVER ==="; \
+		cut -d' ' -f1 "$$skips" | sort | uniq -c; \
+	else echo "=== no server was missing ==="; fi; \
+	exit $$status
+
+check: build lint
+	$(GO) vet -tags '$(TAGS)' ./...
+	$(GOTEST) -short -timeout 110s ./...
+
+bench: deps build
+	bin/freshet bench all
+
+witness: deps build
+	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_WITNESS=full $(GOTEST) -count=1 -timeout 60m -v ./bench/witness/
+
+lint: $(GOLANGCI)
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd, run make fmt:"; echo "$$unformatted"; exit 1; fi
+	$(GOLANGCI) run --build-tags '$(TAGS)' ./...
+
+$(GOLANGCI):
+	@mkdir -p $(@D)
+	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+fmt:
+	gofmt -w $$(git ls-files '*.go')
+
+clean:
+	rm -rf bin
