@@ -75,7 +75,7 @@ func (s *Server) awaitReady(ctx context.Context) error {
 	for {
 		err := s.answers(ctx, db)
 		if s.process.ended() {
-			return fmt.Errorf("server ended: %v\n%s", s.process.err, tail(s.Log(), 30))
+			return fmt.Errorf("server ended (%s)\n%s", s.process.cmd.ProcessState, tail(s.Log(), 30))
 		}
 		if err == nil {
 			return nil

@@ -14,7 +14,8 @@ import (
 )
 
 // process is a started server program. done is closed once it has ended and
-// been waited for; err is set before.
+// been waited for; err (its exit status, which a killed server has too) and
+// cmd.ProcessState are set before.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
