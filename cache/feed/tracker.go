@@ -1,0 +1,236 @@
+package feed
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"freshet/cache"
+	"freshet/cache/canon"
+)
+
+// Column is what the feed must know of one column of a followed table.
+type Column struct {
+	Name string
+	// Kind says how the column's values are made canonical; canon.None for a
+	// column that no shape may compare.
+	Kind canon.Kind
+	// Unsigned is for MySQL integers, whose row images carry no sign.
+	Unsigned bool
+	// Type is the upstream's own name of the type, as the catalog has it
+	// (information_schema.COLUMNS.COLUMN_TYPE or DATA_TYPE, format_type() or
+	// the type's bare name); "" leaves it unchecked. A row event whose column
+	// count or types do not fit makes the feed coarse.
+	Type string
+	// Charset is MySQL's character set of a text column ("" otherwise).
+	Charset string
+}
+
+// TableSpec describes a table as the catalog knows it: every column, in order,
+// invisible ones too.
+type TableSpec struct {
+	Schema, Name string
+	OID          uint32 // PostgreSQL's pg_class.oid; 0 on MySQL
+	Columns      []Column
+	// CascadesTo lists the tables (schema, name) whose rows the upstream
+	// changes, without logging it, when a row of this one is updated or
+	// deleted (InnoDB foreign keys with CASCADE or SET NULL, at any depth).
+	// The feed also asks the catalog itself for the parents of each table it
+	// follows, so a parent that nobody follows is minded too.
+	CascadesTo [][2]string
+}
+
+// Table is a followed table. Its ID belongs to one definition: when the
+// definition changes the feed marks everything under the old ID and the next
+// Follow makes a new one.
+type Table struct {
+	ID   cache.TableID
+	Spec TableSpec
+
+	since atomic.Uint64 // position, 0 until taken up
+	gone  atomic.Bool
+
+	shapes []*Shape // under Tracker.mu
+	// vetted is set, under Tracker.mu, once the catalog was found to agree
+	// with Spec and everything before that has been applied.
+	vetted bool
+	stage  stage // under Tracker.mu
+}
+
+// Since returns the position from which on every change of the table is
+// marked; a fill whose filledAt is earlier may not be kept. It is false until
+// the feed has taken the table up.
+func (tb *Table) Since() (cache.Position, bool) {
+	p := tb.since.Load()
+	return cache.Position(p), p != 0
+}
+
+// Gone tells whether the table's definition changed or the feed lost its
+// place: plans that name it must be remade, with a new Follow.
+func (tb *Table) Gone() bool { return tb.gone.Load() }
+
+// Shape is (the columns compared for equality, the columns the answer reads).
+type Shape struct {
+	ID cache.ShapeID
+
+	equal []int // in the order a key is hashed
+	reads []int // sorted, with equal's; nil: every column
+	since atomic.Uint64
+}
+
+// Since is Table.Since for the shape's keys.
+func (sh *Shape) Since() (cache.Position, bool) {
+	p := sh.since.Load()
+	return cache.Position(p), p != 0
+}
+
+// stage says how far the taking up of a table has come; only forward.
+type stage uint8
+
+const (
+	stageNew     stage = iota // registered
+	stageWatched              // in the view: its changes are marked, its DDL noticed
+	stageAsked                // its definition is being compared with the catalog
+	stageUp                   // Since is set
+)
+
+// Marks is what the feed does to the store. *cache.Store is one. All calls
+// come from one goroutine at a time.
+type Marks interface {
+	Mark(cache.Dep, cache.Position)
+	SetApplied(cache.Position)
+	SetVisible(cache.Position)
+	Applied() cache.Position
+	Visible() cache.Position
+	Flush()
+}
+
+// Tracker keeps the tables and shapes that plans depend on. Any goroutine may
+// register; the feed takes registrations up between two transactions, so that
+// no transaction is hashed for a shape by half.
+type Tracker struct {
+	marks Marks
+
+	mu        sync.Mutex
+	tables    map[nameKey]*Table // those not gone
+	nextTable cache.TableID
+	nextShape cache.ShapeID
+	follower  follower // nil while no feed is open
+	view      view     // what transactions are applied with
+	busy      bool     // a transaction is being applied: view must not change
+	stale     bool     // view lacks a registration
+	running   bool     // applied is a place in the current stream
+	applied   cache.Position
+}
+
+// follower is the feed as its tracker sees it.
+type follower interface {
+	// vet says in words why a table cannot be followed; it may ask the
+	// upstream a question, not wait for locks.
+	vet(spec *TableSpec) error
+	// wake says that a registration waits to be taken up.
+	wake()
+	// key folds a table's name as the upstream compares names.
+	key(schema, name string) nameKey
+}
+
+type nameKey struct{ schema, name string }
+
+var errNoFeed = errors.New("the change stream is not followed")
+
+// NewTracker makes an empty tracker; nothing can be followed before Open.
+func NewTracker(m Marks) *Tracker {
+	return &Tracker{marks: m, tables: make(map[nameKey]*Table)}
+}
+
+// Follow registers a table, or returns the one registered before with the same
+// definition. It does not wait until the feed has taken it up (see Since). The
+// error says in words why the table cannot be followed.
+func (t *Tracker) Follow(spec TableSpec) (*Table, error) {
+	t.mu.Lock()
+	f := t.follower
+	t.mu.Unlock()
+	if f == nil {
+		return nil, errNoFeed
+	}
+	key := f.key(spec.Schema, spec.Name)
+	if tb := t.known(key, &spec); tb != nil {
+		return tb, nil
+	}
+	if err := f.vet(&spec); err != nil {
+		return nil, fmt.Errorf("table %s.%s cannot be followed: %w", spec.Schema, spec.Name, err)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.follower != f {
+		return nil, errNoFeed
+	}
+	if tb := t.tables[key]; tb != nil {
+		if sameSpec(&tb.Spec, &spec) {
+			return tb, nil
+		}
+		// One of the two was read before a change that the feed has not come
+		// to yet. When it does, both are gone and the next Follow is right.
+		t.retire(key, tb)
+	}
+	t.nextTable++
+	tb := &Table{ID: t.nextTable, Spec: spec}
+	t.tables[key] = tb
+	t.changed()
+	return tb, nil
+}
+
+func (t *Tracker) known(key nameKey, spec *TableSpec) *Table {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tb := t.tables[key]; tb != nil && sameSpec(&tb.Spec, spec) {
+		return tb
+	}
+	return nil
+}
+
+func sameSpec(a, b *TableSpec) bool {
+	return a.OID == b.OID && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.CascadesTo, b.CascadesTo)
+}
+
+// Shape registers a shape of a followed table; the same arguments give the
+// same shape. equal and reads are ordinals into Spec.Columns; reads nil stands
+// for all of them. A shape whose ordinals are out of range is never taken up.
+func (t *Tracker) Shape(table *Table, equal []int, reads []int) *Shape {
+	if reads != nil {
+		// What is compared is read, whether the answer shows it or not.
+		reads = append(slices.Clone(reads), equal...)
+		slices.Sort(reads)
+		reads = slices.Compact(reads)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, sh := range table.shapes {
+		if slices.Equal(sh.equal, equal) && slices.Equal(sh.reads, reads) && (sh.reads == nil) == (reads == nil) {
+			return sh
+		}
+	}
+	t.nextShape++
+	sh := &Shape{ID: t.nextShape, equal: slices.Clone(equal), reads: reads}
+	outside := func(i int) bool { return i < 0 || i >= len(table.Spec.Columns) }
+	if slices.ContainsFunc(equal, outside) || slices.ContainsFunc(reads, outside) {
+		return sh
+	}
+	table.shapes = append(table.shapes, sh)
+	if !table.gone.Load() {
+		t.changed()
+	}
+	return sh
+}
+
+// changed takes a registration up at once when no transaction is being
+// applied, else at its end. It is called with mu held.
+func (t *Tracker) changed() {
+	t.stale = true
+	t.adopt()
+	if t.follower != nil {
+		t.follower.wake()
+	}
+}

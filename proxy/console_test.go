@@ -1,0 +1,84 @@
+package proxy
+
+import (
+	"fmt"
+	"testing"
+)
+
+func TestParseCommand(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"select 1", "<nil>"},
+		{"create table cache (a int)", "<nil>"},
+		{"CREATE CACHE FROM SELECT 1;", "{ false {0 0 } SELECT 1}"},
+		{"create cache if not exists hot with (ttl 10 seconds, max staleness 5 milliseconds) from select a from t where b = ?",
+			"{hot true {10000000000 5000000 } select a from t where b = ?}"},
+		{"/* hi */ CREATE CACHE \"My Name\" FROM q_0123456789abcdef", "{My Name false {0 0 } q_0123456789abcdef}"},
+		{"DROP CACHE IF EXISTS hot", "{hot true}"},
+		{"drop all caches ;", "{}"},
+		{"FLUSH CACHE hot", "{hot}"},
+		{"SHOW CACHES LIKE 'a%'", "{a% }"},
+		{"SHOW CACHES WHERE query_id = 'q_1'", "{ q_1}"},
+		{"show proxied queries limit 5", "{5}"},
+		{"SHOW FRESHET STATUS", "{}"},
+		{"EXPLAIN LAST STATEMENT", "{}"},
+		{"EXPLAIN CREATE CACHE FROM SELECT a FROM t", "{SELECT a FROM t}"},
+		{"ALTER CACHE hot SET (CONSISTENCY bounded)", "{hot {0 0 bounded}}"},
+		// mistakes
+		{"CREATE CACHE hot SELECT 1", `syntax error at or near "SELECT" (position 18): expected FROM @18`},
+		{"CREATE CACHE FROM", "syntax error at the end: expected a SELECT or a query_id @18"},
+		{"CREATE CACHE WITH (TTL 0 SECONDS) FROM SELECT 1", "expected a number above 0 at position 24 @24"},
+		{"CREATE CACHE WITH (TTL 5 HOURS) FROM SELECT 1", `syntax error at or near "HOURS" (position 26): expected SECONDS or MILLISECONDS @26`},
+		{"DROP CACHE", "syntax error at the end: expected the cache's name @11"},
+		{"SHOW FRESHET NONSENSE", `syntax error at or near "NONSENSE" (position 14): expected STATUS or VERSION @14`},
+		{"SHOW PROXIED QUERIES LIMIT 99999999999", `syntax error at or near "99999999999" (position 28): expected a number of rows @28`},
+		{"SET freshet.cache = maybe", `"maybe" (position 21): expected on or off @21`},
+		{"SET freshet.nonsense = 1", `syntax error at or near "nonsense" (position 13): expected cache or consistency @13`},
+		{"DROP ALL CACHES now", `syntax error at or near "now" (position 17): expected the end of the command @17`},
+	} {
+		cmd, err := parseCommand(c.text)
+		got := fmt.Sprint(cmd)
+		if e, ok := err.(*ConsoleError); ok {
+			got = fmt.Sprintf("%s @%d", e.Message, e.Position)
+		}
+		if got != c.want {
+			t.Errorf("%s\n got %s\nwant %s", c.text, got, c.want)
+		}
+	}
+}
+
+func TestSetOption(t *testing.T) {
+	s := &Session{}
+	for _, text := range []string{"SET freshet.cache = off", "set @@freshet_consistency = 'bounded'"} {
+		cmd, err := parseCommand(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.(setOption).apply(s)
+	}
+	if !s.CacheOff || s.level != LevelBounded {
+		t.Fatalf("CacheOff %v, level %v", s.CacheOff, s.level)
+	}
+}
+
+func TestLike(t *testing.T) {
+	for _, c := range []struct {
+		s, p string
+		want bool
+	}{{"abc", "a%", true}, {"abc", "%C", true}, {"abc", "_b_", true}, {"abc", "b%", false}, {"", "%", true}, {"aXbXc", "a%x%c", true}, {"abc", "", false}} {
+		if got := like(c.s, c.p); got != c.want {
+			t.Errorf("%q LIKE %q is %v", c.s, c.p, got)
+		}
+	}
+}
+
+// Whatever is typed, the parser ends and says something of it.
+func FuzzParseCommand(f *testing.F) {
+	for _, s := range []string{"CREATE CACHE a WITH (TTL 5 SECONDS) FROM SELECT 1", "SET freshet.cache = 'off", "SHOW CACHES LIKE '%", "DROP CACHE `a``b`"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		if cmd, err := parseCommand(s); cmd != nil && err != nil {
+			t.Fatal("a command and an error")
+		}
+	})
+}

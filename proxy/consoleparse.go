@@ -1,0 +1,349 @@
+package proxy
+
+import (
+	"strings"
+	"time"
+)
+
+// parseCommand reads one of Freshet's commands. It returns nil, nil for a text
+// that does not begin like one: that is the upstream's. One that begins like
+// ours and goes on wrongly is a syntax error.
+func parseCommand(text string) (command, error) {
+	p := &commandParser{lexer: lexer{text: text}}
+	p.next()
+	for _, form := range forms {
+		if p.starts(form.words...) {
+			cmd, err := form.parse(p)
+			if err != nil {
+				return nil, err
+			}
+			return cmd, nil
+		}
+	}
+	return nil, nil
+}
+
+// forms are the commands by their first words.
+var forms = []struct {
+	words []string
+	parse func(*commandParser) (command, error)
+}{
+	{[]string{"CREATE", "CACHE"}, (*commandParser).createCache},
+	{[]string{"ALTER", "CACHE"}, (*commandParser).alterCache},
+	{[]string{"DROP", "CACHE"}, (*commandParser).dropCache},
+	{[]string{"DROP", "ALL", "CACHES"}, func(p *commandParser) (command, error) { return dropAll{}, p.end() }},
+	{[]string{"FLUSH", "CACHE"}, (*commandParser).flushCache},
+	{[]string{"FLUSH", "ALL", "CACHES"}, func(p *commandParser) (command, error) { return flushAll{}, p.end() }},
+	{[]string{"SHOW", "CACHES"}, (*commandParser).showCaches},
+	{[]string{"SHOW", "PROXIED", "QUERIES"}, (*commandParser).showProxied},
+	{[]string{"SHOW", "FRESHET"}, (*commandParser).showFreshet},
+	{[]string{"EXPLAIN", "CREATE", "CACHE"}, (*commandParser).explainCreate},
+	{[]string{"EXPLAIN", "LAST", "STATEMENT"}, func(p *commandParser) (command, error) { return explainLast{}, p.end() }},
+	{[]string{"SET", "FRESHET", "."}, (*commandParser).setOption},
+	{[]string{"SET", "SESSION", "FRESHET", "."}, (*commandParser).setOption},
+	{[]string{"SET", "@", "@", "FRESHET_CACHE"}, (*commandParser).setVariable},
+	{[]string{"SET", "@", "@", "FRESHET_CONSISTENCY"}, (*commandParser).setVariable},
+}
+
+type commandParser struct {
+	lexer
+	tok token
+}
+
+func (p *commandParser) next() { p.tok = p.scan() }
+
+// starts consumes the words if the text begins with them.
+func (p *commandParser) starts(words ...string) bool {
+	saved := *p
+	for _, w := range words {
+		if !p.tok.is(w) {
+			*p = saved
+			return false
+		}
+		p.next()
+	}
+	return true
+}
+
+func (p *commandParser) accept(word string) bool {
+	if p.tok.is(word) {
+		p.next()
+		return true
+	}
+	return false
+}
+
+func (p *commandParser) want(word string) error {
+	if !p.accept(word) {
+		return p.expected(word)
+	}
+	return nil
+}
+
+func (p *commandParser) expected(what string) error {
+	if p.tok.kind == tokEnd {
+		return syntaxError(p.tok.pos, "syntax error at the end: expected %s", what)
+	}
+	return syntaxError(p.tok.pos, "syntax error at or near %q (position %d): expected %s", p.tok.text, p.tok.pos+1, what)
+}
+
+// end wants the text to be over, but for one semicolon.
+func (p *commandParser) end() error {
+	p.accept(";")
+	if p.tok.kind != tokEnd {
+		return p.expected("the end of the command")
+	}
+	return nil
+}
+
+// name reads a word, a quoted name or a string.
+func (p *commandParser) name(what string) (string, error) {
+	if p.tok.kind != tokWord && p.tok.kind != tokName && p.tok.kind != tokString {
+		return "", p.expected(what)
+	}
+	n := p.tok.text
+	p.next()
+	return n, nil
+}
+
+func (p *commandParser) number(what string) (int, error) {
+	if p.tok.kind != tokNumber {
+		return 0, p.expected(what)
+	}
+	n := 0
+	for _, c := range p.tok.text {
+		if c < '0' || c > '9' || n > 1<<30 {
+			return 0, p.expected(what)
+		}
+		n = n*10 + int(c-'0')
+	}
+	p.next()
+	return n, nil
+}
+
+func (p *commandParser) createCache() (command, error) {
+	c := createCache{}
+	if p.accept("IF") {
+		if err := p.want("NOT"); err != nil {
+			return nil, err
+		}
+		if err := p.want("EXISTS"); err != nil {
+			return nil, err
+		}
+		c.ifNotExists = true
+	}
+	if !p.tok.is("WITH") && !p.tok.is("FROM") {
+		var err error
+		if c.name, err = p.name("a name, WITH or FROM"); err != nil {
+			return nil, err
+		}
+	}
+	if p.accept("WITH") {
+		if err := p.options(&c.policy); err != nil {
+			return nil, err
+		}
+	}
+	return c, p.source(&c.from)
+}
+
+// source reads FROM and then takes the rest of the text as it is.
+func (p *commandParser) source(into *string) error {
+	if !p.tok.is("FROM") {
+		return p.expected("FROM")
+	}
+	rest := strings.TrimSpace(p.text[p.tok.pos+len("FROM"):])
+	rest = strings.TrimSpace(strings.TrimSuffix(rest, ";"))
+	if rest == "" {
+		p.next()
+		return p.expected("a SELECT or a query_id")
+	}
+	*into = rest
+	return nil
+}
+
+func (p *commandParser) alterCache() (command, error) {
+	c := alterCache{}
+	var err error
+	if c.name, err = p.name("the cache's name"); err != nil {
+		return nil, err
+	}
+	if err := p.want("SET"); err != nil {
+		return nil, err
+	}
+	if err := p.options(&c.policy); err != nil {
+		return nil, err
+	}
+	return c, p.end()
+}
+
+// options reads ( option [, option] … ).
+func (p *commandParser) options(into *Policy) error {
+	if err := p.want("("); err != nil {
+		return err
+	}
+	for {
+		if err := p.option(into); err != nil {
+			return err
+		}
+		if p.accept(",") {
+			continue
+		}
+		return p.want(")")
+	}
+}
+
+func (p *commandParser) option(into *Policy) (err error) {
+	pos := p.tok
+	switch {
+	case p.accept("TTL"):
+		into.TTL, err = p.duration()
+	case p.accept("CONSISTENCY"):
+		if p.accept("BOUNDED") {
+			into.Consistency = LevelBounded.String()
+		} else if p.accept("SESSION") {
+			into.Consistency = LevelSession.String()
+		} else {
+			return p.expected("bounded or session")
+		}
+	case p.starts("MAX", "STALENESS"):
+		into.MaxStaleness, err = p.duration()
+	case p.tok.is("ALWAYS"), p.tok.is("TIMEOUT"), p.tok.is("MAX"):
+		return &ConsoleError{Code: ErrUnsupported, Position: pos.pos + 1,
+			Message: "the option " + strings.ToUpper(pos.text) + " is not available yet"}
+	default:
+		return p.expected("TTL, CONSISTENCY or MAX STALENESS")
+	}
+	return err
+}
+
+func (p *commandParser) duration() (time.Duration, error) {
+	at := p.tok
+	n, err := p.number("a number")
+	if err != nil {
+		return 0, err
+	}
+	if n == 0 {
+		return 0, syntaxError(at.pos, "expected a number above 0 at position %d", at.pos+1)
+	}
+	switch {
+	case p.accept("SECONDS"), p.accept("SECOND"):
+		return time.Duration(n) * time.Second, nil
+	case p.accept("MILLISECONDS"), p.accept("MILLISECOND"):
+		return time.Duration(n) * time.Millisecond, nil
+	}
+	return 0, p.expected("SECONDS or MILLISECONDS")
+}
+
+func (p *commandParser) dropCache() (command, error) {
+	c := dropCache{}
+	if p.accept("IF") {
+		if err := p.want("EXISTS"); err != nil {
+			return nil, err
+		}
+		c.ifExists = true
+	}
+	var err error
+	if c.name, err = p.name("the cache's name"); err != nil {
+		return nil, err
+	}
+	return c, p.end()
+}
+
+func (p *commandParser) flushCache() (command, error) {
+	n, err := p.name("the cache's name")
+	if err != nil {
+		return nil, err
+	}
+	return flushCache{n}, p.end()
+}
+
+func (p *commandParser) showCaches() (command, error) {
+	c := showCaches{}
+	var err error
+	switch {
+	case p.accept("LIKE"):
+		c.like, err = p.name("a pattern")
+	case p.accept("WHERE"):
+		if err := p.want("QUERY_ID"); err != nil {
+			return nil, err
+		}
+		if err := p.want("="); err != nil {
+			return nil, err
+		}
+		c.queryID, err = p.name("a query_id")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return c, p.end()
+}
+
+func (p *commandParser) showProxied() (command, error) {
+	c := showProxied{limit: -1}
+	if p.accept("LIMIT") {
+		var err error
+		if c.limit, err = p.number("a number of rows"); err != nil {
+			return nil, err
+		}
+	}
+	return c, p.end()
+}
+
+func (p *commandParser) showFreshet() (command, error) {
+	switch {
+	case p.accept("STATUS"):
+		return showStatus{}, p.end()
+	case p.accept("VERSION"):
+		return showVersion{}, p.end()
+	}
+	return nil, p.expected("STATUS or VERSION")
+}
+
+func (p *commandParser) explainCreate() (command, error) {
+	if !p.tok.is("FROM") { // EXPLAIN CREATE CACHE name FROM …: the name does not matter
+		if _, err := p.name("FROM"); err != nil {
+			return nil, err
+		}
+	}
+	c := explainCreate{}
+	return c, p.source(&c.from)
+}
+
+// setOption reads what follows SET freshet.
+func (p *commandParser) setOption() (command, error) {
+	switch {
+	case p.accept("CACHE"):
+		return p.setValue("cache")
+	case p.accept("CONSISTENCY"):
+		return p.setValue("consistency")
+	}
+	return nil, p.expected("cache or consistency")
+}
+
+// setVariable reads SET @@freshet_cache, MySQL's spelling; starts has consumed
+// the name, so it is found in the text again.
+func (p *commandParser) setVariable() (command, error) {
+	if strings.Contains(strings.ToLower(p.text[:p.tok.pos]), "freshet_cache") {
+		return p.setValue("cache")
+	}
+	return p.setValue("consistency")
+}
+
+func (p *commandParser) setValue(option string) (command, error) {
+	if !p.accept("=") && !p.accept("TO") && !p.starts(":", "=") {
+		return nil, p.expected("=")
+	}
+	at := p.tok
+	c := setOption{}
+	if p.tok.kind == tokNumber && (p.tok.text == "0" || p.tok.text == "1") {
+		p.tok.kind = tokWord
+	}
+	v, err := p.name("a value")
+	if err != nil {
+		return nil, err
+	}
+	if msg := c.parse(option, strings.ToLower(v)); msg != "" {
+		return nil, syntaxError(at.pos, "%q (position %d): expected %s", v, at.pos+1, msg)
+	}
+	return c, p.end()
+}

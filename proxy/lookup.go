@@ -1,0 +1,224 @@
+package proxy
+
+import (
+	"time"
+
+	"freshet/cache"
+	"freshet/planner"
+)
+
+// Source says where an answer came from.
+type Source uint8
+
+const (
+	SourceForward Source = iota
+	SourceHit
+	SourceFill
+	SourceJoin
+	SourceConsole
+)
+
+func (s Source) String() string {
+	return [...]string{"forward", "hit", "fill", "join", "console"}[s]
+}
+
+// Level is a consistency level.
+type Level uint8
+
+const (
+	LevelSession Level = iota // the default
+	LevelBounded
+)
+
+func (l Level) String() string { return [...]string{"session", "bounded"}[l] }
+
+// Bypass is why an answer that was there was not served.
+type Bypass uint8
+
+const (
+	BypassBarrier Bypass = iota
+	BypassStaleness
+	BypassFeed
+	BypassTransaction
+	BypassPolicy
+	bypasses
+)
+
+func (b Bypass) String() string {
+	return [...]string{"barrier", "staleness", "feed", "transaction", "policy"}[b]
+}
+
+// Lookup answers from the store. The bytes are valid until the event ends.
+//
+// What the feed has proven is read before the cells are: the cells then show
+// at least every change that the proof speaks of. The other way round, a
+// change could be applied and proven between the two reads, and an answer from
+// before it be served under the new proof.
+func (s *Session) Lookup(key []byte) ([]byte, bool) {
+	u := s.Upstream
+	if s.CacheOff || u.Store == nil || u.mode == CacheOff {
+		return nil, false
+	}
+	var provenAt int64
+	var ticket uint64
+	if u.Feed != nil {
+		ticket, provenAt = u.Feed.ProvenTicket(), u.Feed.ProvenAt()
+	}
+	hit, found := s.lane.read().Get(key)
+	if found != cache.Found {
+		s.missWasStale = found == cache.Stale
+		return nil, false
+	}
+	s.missWasStale = true
+	q := u.Queries.at(uint32(hit.Meta[0]))
+	if q == nil || q.version.Load() != uint32(hit.Meta[0]>>32) {
+		return nil, false
+	}
+	if expires := int64(hit.Meta[1]); expires != 0 {
+		if s.Loop.now() >= expires {
+			return nil, false
+		}
+	} else if why, ok := s.fresh(q, ticket, provenAt); !ok {
+		s.lane.stats.bypassed(why)
+		if why == BypassBarrier {
+			u.Feed.Kick()
+		}
+		return nil, false
+	}
+	s.lane.stats.hit(q.index)
+	s.Last = Last{Source: SourceHit, Query: q.index}
+	return hit.Value, true
+}
+
+// fresh judges what the feed has proven against what was promised.
+func (s *Session) fresh(q *Query, ticket uint64, provenAt int64) (Bypass, bool) {
+	level, bound := q.promise(s.level, s.Upstream.maxStaleness)
+	switch {
+	case provenAt == 0:
+		return BypassFeed, false
+	case s.Loop.now()-provenAt > int64(bound):
+		return BypassStaleness, false
+	case level == LevelSession && ticket < s.barrier:
+		return BypassBarrier, false
+	}
+	return 0, true
+}
+
+// Miss is what becomes of a read that Lookup did not answer.
+type Miss uint8
+
+const (
+	MissForward Miss = iota // send it upstream, keep nothing
+	MissFill                // send it upstream and append the answer to the fill
+	MissJoin                // wait: Handler.Joined follows
+)
+
+// Miss decides whether the answer to a planned read is to be kept, and joins
+// a fill of the same key that is under way. With MissJoin the session is
+// Blocked until Handler.Joined.
+func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param) (Miss, *cache.Fill) {
+	plan := st.Plan()
+	q := s.Upstream.Queries.of(plan, st)
+	s.Last = Last{Source: SourceForward, Query: q.index}
+	ttl, reason := s.keep(plan, q)
+	if reason != "" {
+		s.Last.Reason = reason
+		return MissForward, nil
+	}
+	deps, since, ok := plan.Deps(s.deps[:0], params)
+	s.deps = deps[:0]
+	if !ok {
+		if ttl == 0 {
+			s.Last.Reason = "a table is just being taken up by the feed"
+			return MissForward, nil
+		}
+		deps, since = nil, 0
+	}
+	return s.claim(key, q, deps, since, ttl)
+}
+
+// keep says for how long an answer may be kept by time (0: as long as the
+// feed does not change it) or why not at all.
+func (s *Session) keep(plan *planner.Plan, q *Query) (time.Duration, string) {
+	u, policy := s.Upstream, q.policy()
+	ttl := policy.TTL
+	if plan.TTLMillis > 0 {
+		ttl = time.Duration(plan.TTLMillis) * time.Millisecond
+	}
+	switch {
+	case u.mode == CacheOff || u.Store == nil:
+		return 0, "the cache is off (--cache off)"
+	case s.CacheOff:
+		return 0, "the cache is off in this session (freshet.cache)"
+	case plan.NoCache:
+		return 0, "a comment in the statement says no-cache"
+	case plan.Class != planner.ClassRead:
+		return 0, orElse(plan.Reason, "not a read")
+	case u.mode == CacheExplicit && !q.created() && plan.TTLMillis == 0:
+		return 0, "no CREATE CACHE for it (--cache explicit)"
+	case ttl > 0:
+		return ttl, ""
+	case !plan.Cacheable:
+		return 0, plan.Reason
+	case u.Feed == nil:
+		return 0, "the change feed is off; only caches WITH (TTL …) are kept"
+	}
+	return 0, ""
+}
+
+func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Position, ttl time.Duration) (Miss, *cache.Fill) {
+	meta := [2]uint64{uint64(q.index) | uint64(q.version.Load())<<32, 0}
+	canJoin := true
+	if ttl > 0 {
+		meta[1] = uint64(s.Loop.now() + int64(ttl))
+	} else {
+		f := s.Upstream.Feed
+		_, canJoin = s.fresh(q, f.ProvenTicket(), f.ProvenAt())
+	}
+	j := &join{session: s, query: q.index}
+	fill, claim := s.Upstream.Store.Claim(key, deps, since, meta, canJoin, j)
+	switch claim {
+	case cache.Leader:
+		s.Last.Source = SourceFill
+		s.lane.stats.missed(q.index, s.missWasStale)
+		return MissFill, fill
+	case cache.Joined:
+		s.joined = j
+		s.Blocked = true
+		return MissJoin, nil
+	}
+	s.Last.Reason = "the position that can be read upstream is not known yet"
+	if s.Upstream.Feed != nil {
+		s.Upstream.Feed.Kick()
+	}
+	return MissForward, nil
+}
+
+// join is a session's place in another session's fill.
+type join struct {
+	session *Session
+	query   uint32
+}
+
+// FillDone is called on whatever goroutine ended the fill.
+func (j *join) FillDone(value []byte, ok bool) {
+	s := j.session
+	s.Post(func() {
+		if s.joined != j {
+			return
+		}
+		s.joined = nil
+		if ok {
+			s.Last = Last{Source: SourceJoin, Query: j.query}
+			s.lane.stats.joined(j.query)
+		}
+		s.wake(func() { s.Handler.Joined(value, ok) })
+	})
+}
+
+func orElse(s, other string) string {
+	if s != "" {
+		return s
+	}
+	return other
+}

@@ -1,0 +1,209 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// ErrPoolTimeout says that no link came free in time.
+var ErrPoolTimeout = errors.New("no upstream connection came free in time")
+
+// pool is one loop's links to one upstream. A link never leaves its loop, so
+// a forwarded statement costs one hop; the price is that each loop has its
+// own share of --max-links.
+type pool struct {
+	loop     *Loop
+	upstream *Upstream
+	limit    int
+
+	idle    map[string][]*Link // newest last
+	links   map[*Link]struct{}
+	dialing int
+	waiters []*Session // oldest first; each has wantKey set
+	nextID  uint64
+
+	opened, idleCount, busyCount atomic.Int64 // for SHOW and metrics
+}
+
+func newPool(l *Loop, u *Upstream) *pool {
+	limit := max(1, u.maxLinks/max(1, l.server.config.Loops))
+	return &pool{loop: l, upstream: u, limit: limit, idle: map[string][]*Link{}, links: map[*Link]struct{}{}}
+}
+
+// acquire gives the session a link with its wantKey: at once, or by LinkReady.
+func (p *pool) acquire(s *Session) bool {
+	if list := p.idle[s.wantKey]; len(list) > 0 {
+		l := list[len(list)-1]
+		p.idle[s.wantKey] = list[:len(list)-1]
+		p.idleCount.Add(-1)
+		p.give(l, s)
+		return true
+	}
+	p.waiters = append(p.waiters, s)
+	s.waitTimer = time.AfterFunc(p.upstream.linkWait, func() {
+		p.loop.post(func() { p.timeout(s) })
+	})
+	p.fill()
+	return false
+}
+
+// fill dials for waiters while there is room, making room by closing idle
+// links of other keys.
+func (p *pool) fill() {
+	for p.dialing < len(p.waiters) {
+		if len(p.links)+p.dialing >= p.limit && !p.closeIdle() {
+			return
+		}
+		p.dialing++
+		go p.dial(p.waiters[p.dialing-1].wantKey)
+	}
+}
+
+// closeIdle closes one idle link and tells whether there was one.
+func (p *pool) closeIdle() bool {
+	for key, list := range p.idle {
+		if len(list) == 0 {
+			continue
+		}
+		l := list[0]
+		p.idle[key] = list[1:]
+		p.idleCount.Add(-1)
+		delete(p.links, l)
+		l.sock.Close()
+		return true
+	}
+	return false
+}
+
+// dial runs off the loop. A link is opened and authenticated here and then
+// enrolled; its first event is arrived.
+func (p *pool) dial(key string) {
+	ctx, cancel := context.WithTimeout(context.Background(), p.upstream.ConnectTimeout)
+	defer cancel()
+	conn, state, err := p.upstream.Protocol.Dial(ctx, p.upstream, key)
+	p.opened.Add(1)
+	p.loop.post(func() { p.dialed(key, conn, state, err) })
+}
+
+func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
+	if err != nil {
+		p.dialing--
+		p.refuse(key, err)
+		return
+	}
+	p.nextID++
+	l := &Link{Key: key, State: state, pool: p, ID: p.nextID<<8 | uint64(p.loop.index), openedAt: time.Now()}
+	l.sock = &Socket{loop: p.loop, owner: l, fd: -1}
+	p.links[l] = struct{}{}
+	if err := p.loop.enroll(conn, l.sock); err != nil {
+		p.dialing--
+		delete(p.links, l)
+		p.refuse(key, fmt.Errorf("enrol link: %w", err))
+	}
+}
+
+// arrived gives a link that was just enrolled to the oldest waiter of its key.
+func (p *pool) arrived(l *Link) {
+	p.dialing--
+	p.free(l)
+}
+
+// free hands a link without state to the oldest waiter, or keeps it.
+func (p *pool) free(l *Link) {
+	for i, s := range p.waiters {
+		if s.wantKey == l.Key {
+			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
+			s.stopWaiting()
+			p.give(l, s)
+			s.ready(nil)
+			return
+		}
+	}
+	p.idle[l.Key] = append(p.idle[l.Key], l)
+	p.idleCount.Add(1)
+	p.fill()
+}
+
+func (p *pool) give(l *Link, s *Session) {
+	l.session, s.Link = s, l
+	l.uses++
+	p.busyCount.Add(1)
+}
+
+// release takes the link back from its session.
+func (p *pool) release(l *Link) {
+	l.session = nil
+	p.busyCount.Add(-1)
+	if l.sock.done || l.sock.closing || len(l.sock.held) > 0 {
+		l.sock.Close()
+		return
+	}
+	p.free(l)
+}
+
+// refuse tells the waiters of a key that dialling failed: all of them, for
+// the next dial would most likely fail alike and they should not wait for it.
+func (p *pool) refuse(key string, err error) {
+	kept := p.waiters[:0:0]
+	var told []*Session
+	for _, s := range p.waiters {
+		if s.wantKey == key {
+			told = append(told, s)
+		} else {
+			kept = append(kept, s)
+		}
+	}
+	p.waiters = kept
+	for _, s := range told {
+		s.stopWaiting()
+		s.ready(err)
+	}
+	p.fill()
+}
+
+func (p *pool) timeout(s *Session) {
+	if p.forget(s) {
+		s.ready(ErrPoolTimeout)
+	}
+}
+
+// forget takes a session out of the queue and tells whether it was there.
+func (p *pool) forget(s *Session) bool {
+	for i, w := range p.waiters {
+		if w == s {
+			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
+			s.stopWaiting()
+			return true
+		}
+	}
+	return false
+}
+
+// lost is told of every link that is gone.
+func (p *pool) lost(l *Link) {
+	if _, ok := p.links[l]; !ok {
+		return
+	}
+	delete(p.links, l)
+	list := p.idle[l.Key]
+	for i, other := range list {
+		if other == l {
+			p.idle[l.Key] = append(list[:i], list[i+1:]...)
+			p.idleCount.Add(-1)
+			p.fill()
+			return
+		}
+	}
+	p.busyCount.Add(-1)
+	p.fill()
+}
+
+// dropIdle closes every idle link: the upstream's defaults have changed.
+func (p *pool) dropIdle() {
+	for p.closeIdle() {
+	}
+}

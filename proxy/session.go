@@ -1,0 +1,268 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"time"
+
+	"freshet/cache"
+	"freshet/planner"
+)
+
+// Session is what both dialects' sessions share. Its fields belong to its
+// loop.
+type Session struct {
+	ID       uint64
+	Loop     *Loop
+	Upstream *Upstream
+	Handler  Handler
+	Link     *Link // attached, or nil
+	Remote   net.Addr
+	// Full: the client came when there was no room; say so and close.
+	Full bool
+	// Blocked: waiting for something other than the client's bytes.
+	Blocked bool
+	// Last is what EXPLAIN LAST STATEMENT tells.
+	Last Last
+	// CacheOff is SET freshet.cache = off.
+	CacheOff bool
+	User     string
+
+	client    *Socket
+	lane      *lane
+	level     Level
+	barrier   uint64 // feed ticket that hits must have passed
+	wantKey   string
+	waitTimer *time.Timer
+	touched   bool
+	joined    *join
+	deps      []cache.Dep
+	// missWasStale tells of the last Lookup: an entry was there, but outdated.
+	missWasStale bool
+	over         bool
+	sentAt       int64
+}
+
+// Last describes the session's last statement.
+type Last struct {
+	Source Source
+	Reason string
+	Query  uint32 // index into the upstream's queries; 0 for none
+}
+
+func (s *Session) opened() { s.Handler.Open() }
+
+func (s *Session) received(in []byte) int {
+	if s.Blocked {
+		s.Loop.touch(s)
+		return 0
+	}
+	if s.Link != nil {
+		s.Loop.touch(s)
+	}
+	return s.Handler.Data(in)
+}
+
+func (s *Session) closed(error) {
+	if s.over {
+		return
+	}
+	s.over = true
+	s.stopWaiting()
+	s.lane.pool.forget(s)
+	s.joined = nil
+	s.Handler.Closed()
+	if s.Link != nil {
+		s.DropLink()
+	}
+	s.Loop.server.left(s)
+}
+
+// Write adds bytes to what this event sends to the client. They are copied;
+// several calls in one event make one write(2).
+func (s *Session) Write(b []byte) { s.client.Write(b) }
+
+// Close closes the client once what was written has been sent.
+func (s *Session) Close() { s.client.Close() }
+
+// Over tells whether the client is gone.
+func (s *Session) Over() bool { return s.over }
+
+// Log is the session's logger.
+func (s *Session) Log() *slog.Logger {
+	return s.Loop.server.log.With("session", s.ID)
+}
+
+// Post runs f on the session's loop, from any goroutine, unless the client is
+// gone by then.
+func (s *Session) Post(f func()) {
+	s.Loop.post(func() {
+		if !s.over {
+			f()
+		}
+	})
+}
+
+// Unblock ends a wait and offers the handler what has come meanwhile. It is
+// not called from within Data.
+func (s *Session) Unblock() {
+	s.Blocked = false
+	s.offer()
+}
+
+// offer gives the handler the client's bytes that it left.
+func (s *Session) offer() {
+	s.Loop.touch(s)
+	if !s.Blocked && len(s.client.held) > 0 && !s.client.done {
+		s.client.consume(nil)
+	}
+}
+
+// wake ends a wait, lets f act on what was waited for, and goes on.
+func (s *Session) wake(f func()) {
+	s.Blocked = false
+	f()
+	s.offer()
+}
+
+// AcquireLink attaches a link with the pool key. It tells true when the link
+// is there already; otherwise the session is Blocked until LinkReady.
+func (s *Session) AcquireLink(key string) bool {
+	s.wantKey = key
+	s.Blocked = !s.lane.pool.acquire(s)
+	return !s.Blocked
+}
+
+// ReleaseLink gives the link back. Nothing may be pending on it and the
+// session must have left no state there.
+func (s *Session) ReleaseLink() {
+	l := s.Link
+	s.Link = nil
+	l.PinnedBy = ""
+	l.pool.release(l)
+}
+
+// DropLink closes the link.
+func (s *Session) DropLink() {
+	l := s.Link
+	s.Link = nil
+	l.session = nil
+	l.pool.lost(l)
+	l.sock.Close()
+}
+
+func (s *Session) ready(err error) {
+	if s.over {
+		return
+	}
+	s.wake(func() { s.Handler.LinkReady(err) })
+}
+
+func (s *Session) stopWaiting() {
+	if s.waitTimer != nil {
+		s.waitTimer.Stop()
+		s.waitTimer = nil
+	}
+}
+
+// balance parks the sides whose bytes nobody can take now, so that one slow
+// peer costs a bounded amount of memory, and lets them go on afterwards.
+func (s *Session) balance() {
+	if s.over {
+		return
+	}
+	c := s.client
+	var up *Socket
+	if s.Link != nil {
+		up = s.Link.sock
+	}
+	full := func(x *Socket) bool {
+		if x == nil {
+			return false
+		}
+		if x.leave || len(x.backlog) > highWater {
+			return len(x.backlog) > lowWater
+		}
+		return false
+	}
+	clientFull := len(c.backlog) > highWater || c.leave && len(c.backlog) > lowWater
+	upFull := full(up) || up != nil && c.leave && len(up.backlog) > lowWater
+	waiting := s.Blocked && len(c.held) > highWater
+	set(c, clientFull || upFull || waiting)
+	if up != nil {
+		set(up, clientFull)
+	}
+}
+
+func set(x *Socket, park bool) {
+	if park {
+		x.park()
+	} else {
+		x.unpark()
+	}
+}
+
+// Key starts a store key in the loop's scratch space: what kind of entry, and
+// in which context (see Upstream.Context). The caller appends what tells the
+// statement and its parameters apart and hands it to Lookup before the event
+// ends. Fixed widths come first, so no two keys run into each other.
+func (s *Session) Key(kind byte, context uint64) []byte {
+	k := append(s.Loop.key[:0], kind)
+	return binary.LittleEndian.AppendUint64(k, context)
+}
+
+// KeepKey gives the scratch space back, grown.
+func (s *Session) KeepKey(k []byte) { s.Loop.key = k[:0] }
+
+// Wrote raises the session's barrier: hits wait until everything visible
+// upstream now has been applied. Call it when a statement that was not a
+// plain cached read has completed upstream.
+func (s *Session) Wrote() {
+	if f := s.Upstream.Feed; f != nil {
+		s.barrier = f.Ticket()
+	}
+}
+
+// Plan has a statement planned off the loop; then runs on the loop, and the
+// session is Blocked until it does.
+func (s *Session) Plan(st *planner.Statement, then func()) {
+	s.Blocked = true
+	s.Upstream.Planner.Make(st, func() {
+		s.Post(func() { s.wake(then) })
+	})
+}
+
+// Sent notes that a statement went upstream; Completed, that its reply is
+// whole.
+func (s *Session) Sent() { s.sentAt = s.Loop.now() }
+
+// Completed counts a statement that was answered upstream.
+func (s *Session) Completed() {
+	if s.sentAt == 0 {
+		return
+	}
+	s.lane.stats.completed(s.Last.Source, s.Last.Query, s.Loop.now()-s.sentAt)
+	s.sentAt = 0
+}
+
+// Forwarded notes what is forwarded without a look at the cache, and why. st
+// may be nil when there is nothing planned to name.
+func (s *Session) Forwarded(st *planner.Statement, reason string) {
+	s.Last = Last{Source: SourceForward, Reason: reason}
+	if st == nil {
+		return
+	}
+	if p := st.Plan(); p != nil {
+		s.Last.Query = s.Upstream.Queries.of(p, st).index
+	}
+}
+
+// InTransaction notes a read that was forwarded because of its transaction.
+func (s *Session) InTransaction(st *planner.Statement) {
+	s.Forwarded(st, "inside a transaction")
+	s.lane.stats.bypassed(BypassTransaction)
+}
+
+// Malformed counts bytes that are not the protocol.
+func (s *Session) Malformed() { s.lane.stats.errors.add(1) }

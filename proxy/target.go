@@ -1,0 +1,104 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Target is a parsed upstream DSN.
+type Target struct {
+	URL      *url.URL
+	Dialect  string // "mysql" (also MariaDB) or "postgres"
+	Host     string
+	Port     string
+	User     string
+	Password string
+	Database string
+	Params   url.Values
+	// ConnectTimeout is connect_timeout (seconds, libpq) or timeout
+	// (go-sql-driver); 5 s when neither is given.
+	ConnectTimeout time.Duration
+}
+
+// Address is host:port.
+func (t Target) Address() string { return net.JoinHostPort(t.Host, t.Port) }
+
+// ParseTarget reads mysql://, mariadb://, postgres:// and postgresql:// DSNs.
+func ParseTarget(dsn string) (Target, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return Target{}, fmt.Errorf("upstream DSN: %w", hideDSN(err))
+	}
+	t := Target{URL: u, Host: u.Hostname(), Port: u.Port(), Params: u.Query(), ConnectTimeout: 5 * time.Second}
+	switch u.Scheme {
+	case "mysql", "mariadb":
+		t.Dialect = "mysql"
+		t.Port = orElse(t.Port, "3306")
+	case "postgres", "postgresql":
+		t.Dialect = "postgres"
+		t.Port = orElse(t.Port, "5432")
+	default:
+		return Target{}, fmt.Errorf("upstream DSN: scheme %q: want mysql://, mariadb://, postgres:// or postgresql://", u.Scheme)
+	}
+	t.Host = orElse(t.Host, "127.0.0.1")
+	t.Database = strings.TrimPrefix(u.Path, "/")
+	if u.User != nil {
+		t.User = u.User.Username()
+		t.Password, _ = u.User.Password()
+	}
+	if t.User == "" {
+		return Target{}, fmt.Errorf("upstream DSN: no user: want %s://user:password@host:port/database", u.Scheme)
+	}
+	if t.Dialect == "postgres" {
+		t.Database = orElse(t.Database, t.User)
+	}
+	return t, t.readTimeout()
+}
+
+func (t *Target) readTimeout() error {
+	for _, name := range []string{"connect_timeout", "timeout"} {
+		v := t.Params.Get(name)
+		if v == "" {
+			continue
+		}
+		d, err := time.ParseDuration(v)
+		if err != nil {
+			d, err = time.ParseDuration(v + "s")
+		}
+		if err != nil {
+			return fmt.Errorf("upstream DSN: %s=%q: want seconds", name, v)
+		}
+		if d > 0 {
+			t.ConnectTimeout = d
+		}
+	}
+	return nil
+}
+
+// hideDSN keeps a parse error from repeating the DSN and its password.
+func hideDSN(err error) error {
+	if e, ok := err.(*url.Error); ok {
+		return e.Err
+	}
+	return err
+}
+
+// driver gives what database/sql wants for side queries.
+func (t Target) driver() (name, dsn string, err error) {
+	if t.Dialect == "postgres" {
+		_, err := pgconn.ParseConfig(t.URL.String())
+		return "pgx", t.URL.String(), err
+	}
+	c := mysql.NewConfig()
+	c.Net, c.Addr = "tcp", t.Address()
+	c.User, c.Passwd, c.DBName = t.User, t.Password, t.Database
+	c.Timeout = t.ConnectTimeout
+	c.TLSConfig = t.Params.Get("tls")
+	return "mysql", c.FormatDSN(), nil
+}

@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the "pgx" driver for side queries
+
+	"freshet/cache"
+	"freshet/cache/feed"
+	"freshet/planner"
+)
+
+// ServerInfo is what the upstream says of itself.
+type ServerInfo struct {
+	Kind    string // "mysql", "mariadb" or "postgres"
+	Version string // VERSION() or server_version, whole
+	// Collation is the id of collation_server (MySQL and MariaDB).
+	Collation int
+}
+
+// Upstream is one database server and all that is kept of it: its store, its
+// feed, its planner and its queries.
+type Upstream struct {
+	Target         Target
+	Listen         string
+	Protocol       Protocol
+	Store          *cache.Store // nil with --cache off
+	Feed           *feed.Feed   // nil when off
+	Planner        *planner.Planner
+	Queries        *Queries
+	ConnectTimeout time.Duration
+	Server         ServerInfo
+
+	log          *slog.Logger
+	mode         CacheMode
+	maxStaleness time.Duration
+	linkWait     time.Duration
+	maxLinks     int
+	stats        upstreamStats
+	contexts     contexts
+	feedOff      string // why, when Feed is nil
+	db           *sql.DB
+	generation   atomic.Uint64 // of the server's defaults, see defaults.go
+	dialect      sync.Map      // the Protocol's own, see Shared
+}
+
+// Shared is a value of the dialect's own, made once for each key and shared by
+// all loops.
+func (u *Upstream) Shared(key any, make func() any) any {
+	if v, ok := u.dialect.Load(key); ok {
+		return v
+	}
+	v, _ := u.dialect.LoadOrStore(key, make())
+	return v
+}
+
+// Context interns everything besides text and parameters that can change an
+// answer. Equal bytes give equal ids; an id is never given to other bytes.
+func (u *Upstream) Context(canonical []byte) uint64 { return u.contexts.id(canonical) }
+
+// contexts is bounded: past the bound all are forgotten and later ids are new,
+// which costs misses.
+type contexts struct {
+	mu   sync.Mutex
+	ids  map[string]uint64
+	next uint64
+}
+
+const maxContexts = 100_000
+
+func (c *contexts) id(b []byte) uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if id, ok := c.ids[string(b)]; ok {
+		return id
+	}
+	if c.ids == nil || len(c.ids) >= maxContexts {
+		c.ids = map[string]uint64{}
+	}
+	c.next++
+	c.ids[string(b)] = c.next
+	return c.next
+}
+
+// openUpstream connects, looks the server over and starts its feed.
+func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protocol, log *slog.Logger) (*Upstream, error) {
+	t, err := ParseTarget(uc.DSN)
+	if err != nil {
+		return nil, err
+	}
+	u := &Upstream{Target: t, Listen: uc.Listen, Protocol: proto, ConnectTimeout: t.ConnectTimeout,
+		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness,
+		linkWait: c.LinkWait, maxLinks: c.MaxLinks}
+	if err := u.connect(ctx); err != nil {
+		return nil, fmt.Errorf("upstream %s://%s@%s/%s: %w", t.URL.Scheme, t.User, t.Address(), t.Database, err)
+	}
+	var file string
+	if c.StoreDir != "" {
+		file = filepath.Join(c.StoreDir, fmt.Sprintf("queries-%s-%s-%s.yaml", t.Dialect, t.Host, t.Port))
+	}
+	if u.Queries, err = newQueries(&queryFile{path: file}); err != nil {
+		return nil, fmt.Errorf("saved queries: %w", err)
+	}
+	if u.mode == CacheOff {
+		u.feedOff = "the cache is off"
+	} else if u.Store, err = cache.New(cache.Options{LimitBytes: c.Memory}); err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	u.startFeed(ctx, c)
+	return u, nil
+}
+
+// connect opens the side connection and asks the server what it is.
+func (u *Upstream) connect(ctx context.Context) error {
+	name, dsn, err := u.Target.driver()
+	if err != nil {
+		return err
+	}
+	if u.db, err = sql.Open(name, dsn); err != nil {
+		return err
+	}
+	u.db.SetMaxOpenConns(4)
+	u.db.SetMaxIdleConns(1)
+	ctx, cancel := context.WithTimeout(ctx, u.ConnectTimeout)
+	defer cancel()
+	if u.Target.Dialect == "postgres" {
+		u.Server.Kind = "postgres"
+		return u.db.QueryRowContext(ctx, "SHOW server_version").Scan(&u.Server.Version)
+	}
+	err = u.db.QueryRowContext(ctx, `SELECT VERSION(), (SELECT ID FROM information_schema.COLLATIONS
+		WHERE COLLATION_NAME = @@GLOBAL.collation_server AND ID IS NOT NULL LIMIT 1)`).Scan(&u.Server.Version, &u.Server.Collation)
+	u.Server.Kind = "mysql"
+	if strings.Contains(u.Server.Version, "MariaDB") {
+		u.Server.Kind = "mariadb"
+	}
+	return err
+}
+
+// startFeed starts planner and feed. A feed that cannot start is not fatal:
+// Freshet then forwards, and says so loudly.
+func (u *Upstream) startFeed(ctx context.Context, c Config) {
+	var tracker *feed.Tracker
+	if u.Store != nil {
+		tracker = feed.NewTracker(u.Store)
+	}
+	if u.Store != nil && c.Feed != "off" {
+		f, err := feed.Open(ctx, feed.Config{
+			Dialect: u.Target.Dialect, DSN: u.Target.URL, Store: u.Store, Tracker: tracker, Log: u.log,
+			OnSchemaChange: func(schema, table string) { u.Planner.SchemaChanged(schema, table) },
+		})
+		if err != nil {
+			u.feedOff = err.Error()
+			u.log.Warn("the change feed is off: only caches WITH (TTL …) are kept", "cause", err)
+		}
+		u.Feed = f
+	} else if u.Store != nil {
+		u.feedOff = "--feed off"
+		u.log.Warn("the change feed is off: only caches WITH (TTL …) are kept", "cause", "--feed off")
+	}
+	if u.Feed == nil {
+		tracker = nil
+	}
+	u.Planner = planner.New(planner.Config{Dialect: u.plannerDialect(), Version: u.Server.Version,
+		Querier: sideQuerier{u.db}, Tracker: tracker, Log: u.log})
+}
+
+func (u *Upstream) plannerDialect() planner.Dialect {
+	switch u.Server.Kind {
+	case "mariadb":
+		return planner.MariaDB
+	case "mysql":
+		return planner.MySQL
+	}
+	return planner.Postgres
+}
+
+func (u *Upstream) close() error {
+	if u.Feed != nil {
+		u.Feed.Close()
+	}
+	return errors.Join(u.db.Close())
+}
+
+// sideQuerier answers the planner's catalog queries.
+type sideQuerier struct{ db *sql.DB }
+
+func (s sideQuerier) Query(ctx context.Context, q string) (rows [][]*string, err error) {
+	r, err := s.db.QueryContext(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	cols, err := r.Columns()
+	if err != nil {
+		return nil, err
+	}
+	for r.Next() {
+		row := make([]*string, len(cols))
+		scan := make([]any, len(cols))
+		for i := range row {
+			scan[i] = &row[i]
+		}
+		if err := r.Scan(scan...); err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, r.Err()
+}
