@@ -1,0 +1,115 @@
+package cache
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+// Claims, releases and marks against a map. Positions must never fall, and a
+// cell must have at least the position of its dependency's last change.
+func TestCellsAgainstMap(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 2))
+	s := newTestStore(t, Options{LimitBytes: small})
+	c := &s.cells
+	const deps = 5000
+	var (
+		refs    [deps]int
+		cellOf  [deps]uint32
+		changed [deps]Position
+		floor   = map[uint32]Position{}
+	)
+	for at := Position(1); at < 200000; at++ {
+		i := rng.IntN(deps)
+		dep := uint64(spread(i))
+		switch rng.IntN(3) {
+		case 0:
+			cell := c.claim(dep)
+			if cell == 0 {
+				t.Fatal("no memory")
+			}
+			if refs[i]++; refs[i] > 1 && cell != cellOf[i] {
+				t.Fatalf("dep %d has cells %d and %d", i, cellOf[i], cell)
+			}
+			cellOf[i] = cell
+		case 1:
+			if refs[i] > 0 {
+				refs[i]--
+				c.release([]uint32{cellOf[i]})
+			}
+		case 2:
+			s.Mark(Dep(dep), at)
+			changed[i] = at
+		}
+		if refs[i] == 0 {
+			continue
+		}
+		p := c.changedAt(cellOf[i])
+		if p < changed[i] {
+			t.Fatalf("dep %d changed at %d, its cell says %d", i, changed[i], p)
+		}
+		if p < floor[cellOf[i]] {
+			t.Fatalf("cell %d fell from %d to %d", cellOf[i], floor[cellOf[i]], p)
+		}
+		floor[cellOf[i]] = p
+	}
+	used := uint64(0)
+	for i := range refs {
+		if refs[i] > 0 {
+			used++
+		}
+		for ; refs[i] > 0; refs[i]-- {
+			c.release([]uint32{cellOf[i]})
+		}
+	}
+	if st := s.Stats(); st.Cells != 0 || used == 0 {
+		t.Fatalf("%d cells left of %d", st.Cells, used)
+	}
+	check(t, s)
+}
+
+// What nobody depends on leaves no cell behind.
+func TestMarkOfUnknownLeavesNoTrace(t *testing.T) {
+	s := newTestStore(t, Options{LimitBytes: small})
+	before := s.Stats()
+	for i := range 100000 {
+		s.Mark(spread(i), 2)
+	}
+	if st := s.Stats(); st.Cells != 0 || st.Bytes != before.Bytes || st.MarksMissed != 100000 {
+		t.Fatalf("%+v", st)
+	}
+}
+
+// Without memory for cells claims are refused, and the refusals themselves
+// make room, so that filling goes on.
+func TestCellsRunOut(t *testing.T) {
+	s := newTestStore(t, Options{LimitBytes: small})
+	next := 0
+	deps := func(n int) []Dep {
+		d := make([]Dep, n)
+		for i := range d {
+			next++
+			d[i] = spread(next)
+		}
+		return d
+	}
+	stored, refused, storedAfter := 0, 0, 0
+	for i := range 6000 {
+		f, c := s.Claim([]byte(keyOf(i)), deps(100), 0, [2]uint64{}, false, nil)
+		if c == Refused {
+			refused++
+			continue
+		}
+		if f.Finish() {
+			stored++
+			if refused > 0 {
+				storedAfter++
+			}
+		}
+	}
+	if refused == 0 || storedAfter < 1000 {
+		t.Fatalf("%d stored, %d refused, %d stored after the first refusal", stored, refused, storedAfter)
+	}
+	check(t, s)
+}

@@ -1,0 +1,244 @@
+package cache
+
+import (
+	"bytes"
+
+	"github.com/cespare/xxhash/v2"
+)
+
+// Claim is what a call of Store.Claim got.
+type Claim uint8
+
+const (
+	// Refused: forward the statement and keep nothing. What is visible
+	// upstream is not known or is before since, a dependency changed after it,
+	// too much is being filled at the moment, or there is no memory for cells.
+	Refused Claim = iota
+	// Leader: the caller runs the statement and ends the fill with Finish or
+	// Abandon.
+	Leader
+	// Joined: the Waiter will be told.
+	Joined
+)
+
+// A Waiter has joined a fill that another session leads.
+type Waiter interface {
+	// FillDone is called once, by the goroutine that ends the fill, with no
+	// lock held. It must not block. With ok the value is the whole answer, in
+	// Go memory that never changes; else the waiter must run the statement by
+	// itself.
+	FillDone(value []byte, ok bool)
+}
+
+// A Fill is one answer being fetched. All methods are for its leader, from one
+// goroutine at a time. It must be ended by Finish or Abandon.
+type Fill struct {
+	store    *Store
+	shard    *shard
+	key      []byte
+	hash     uint64
+	cells    []uint32 // a reference to each is held until ended, or passed to the entry
+	filledAt Position
+	epoch    uint32
+	meta     [2]uint64
+
+	buf      []byte // the answer so far; the leader's, fixed once ended
+	maxValue int
+	charged  int64 // bytes taken from store.fillAcct
+	over     bool  // the leader's own note that the fill has ended
+
+	waiters []Waiter // under the shard's lock
+}
+
+// fillCost is what a running fill is charged besides its key and answer.
+const fillCost = 512
+
+// Claim asks to fill a key whose answer depends on deps; what was hashed for
+// them before since is not known to the feed. At most MaxKeyBytes of key and
+// MaxDeps dependencies; more are Refused. key and deps are only read during the
+// call. Without deps and since, visible need not be known.
+//
+// A fill of the same key that runs is joined if canJoin and nothing it depends
+// on changed since it began; else a new one leads, beside it.
+//
+// The order of steps is: the epoch is noted, the cells are claimed, then
+// filledAt is. What was flushed or changed after either is found out by
+// comparing them; see cells.claim for the proof. Whoever loses track of the
+// upstream must call SetVisible(0) before Flush: a fill that begins after the
+// Flush then finds nothing visible.
+func (s *Store) Claim(key []byte, deps []Dep, since Position, meta [2]uint64, canJoin bool, w Waiter) (*Fill, Claim) {
+	if len(key) > MaxKeyBytes || len(deps) > MaxDeps {
+		return nil, Refused
+	}
+	hash := xxhash.Sum64(key) * s.salt
+	sh := &s.shards[hash>>s.shardShift]
+	f, claim, behind := sh.claim(hash, key, deps, since, meta, canJoin, w)
+	if behind && s.behind != nil {
+		s.behind()
+	}
+	return f, claim
+}
+
+func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta [2]uint64, canJoin bool, w Waiter) (f *Fill, c Claim, behind bool) {
+	s := sh.store
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if canJoin && w != nil {
+		if run := sh.running[hash]; run != nil && run.joinable(key, since) {
+			run.waiters = append(run.waiters, w)
+			sh.stats.joined++
+			return nil, Joined, false
+		}
+	}
+	f = &Fill{store: s, shard: sh, hash: hash, meta: meta, epoch: s.loadEpoch()}
+	f.maxValue = s.maxValueFor(len(key), len(deps))
+	// charge comes first: it bounds how much is running.
+	if f.maxValue < 0 || !f.charge(fillCost+int64(len(key)+4*len(deps))) {
+		sh.stats.refused++
+		return nil, Refused, false
+	}
+	ok, behind := f.begin(deps, since)
+	if !ok {
+		f.discharge()
+		sh.stats.refused++
+		return nil, Refused, behind
+	}
+	f.key = bytes.Clone(key)
+	sh.running[hash] = f
+	return f, Leader, false
+}
+
+// begin claims the cells and notes filledAt. behind tells that a later visible
+// would have helped.
+func (f *Fill) begin(deps []Dep, since Position) (ok, behind bool) {
+	s := f.store
+	timeless := len(deps) == 0 && since == 0
+	if v := s.Visible(); !timeless && (v == 0 || v < since) {
+		return false, v != 0
+	}
+	f.cells = make([]uint32, 0, len(deps))
+	for _, dep := range deps {
+		cell := s.cells.claim(uint64(dep))
+		if cell == 0 {
+			// Cells come free as entries go. Storing drives eviction, but
+			// nothing may be stored for want of cells.
+			s.cells.release(f.cells)
+			f.shard.evict(scanLeast * scanFactor)
+			return false, false
+		}
+		f.cells = append(f.cells, cell)
+	}
+	f.filledAt = s.Visible()
+	if !timeless && (f.filledAt == 0 || f.filledAt < since || !s.valid(f.cells, f.filledAt)) {
+		s.cells.release(f.cells)
+		return false, f.filledAt != 0
+	}
+	return true, false
+}
+
+// joinable reports whether the answer, though asked for before now, is as good
+// as an entry stored this moment would be. Under the shard's lock.
+func (f *Fill) joinable(key []byte, since Position) bool {
+	return string(f.key) == string(key) && f.epoch == f.store.loadEpoch() &&
+		f.filledAt >= since && f.store.valid(f.cells, f.filledAt)
+}
+
+// FilledAt is the position up to which the answer will have seen all changes.
+func (f *Fill) FilledAt() Position { return f.filledAt }
+
+// SetMeta replaces what was given to Claim.
+func (f *Fill) SetMeta(meta [2]uint64) { f.meta = meta }
+
+// Append adds a copy of p to the answer. It returns false if the answer is too
+// large to be kept, or too much is being filled at once: then the fill is over,
+// its waiters have been told, and Finish will do nothing.
+func (f *Fill) Append(p []byte) bool {
+	if f.over {
+		return false
+	}
+	if len(p) > f.maxValue-len(f.buf) || !f.grow(len(f.buf)+len(p)) {
+		f.Abandon()
+		return false
+	}
+	f.buf = append(f.buf, p...)
+	return true
+}
+
+// grow makes room for n bytes, doubling what there is.
+func (f *Fill) grow(n int) bool {
+	if n <= cap(f.buf) {
+		return true
+	}
+	size := min(max(n, 2*cap(f.buf), 256), f.maxValue)
+	if !f.charge(int64(size - cap(f.buf))) {
+		return false
+	}
+	f.buf = append(make([]byte, 0, size), f.buf...)
+	return true
+}
+
+// Finish ends the fill with the answer complete: it is stored, unless a cell
+// changed or the store was flushed since the fill began or there was no room,
+// and the waiters get it either way. It reports whether it was stored.
+func (f *Fill) Finish() (stored bool) {
+	waiters, first := f.end(func(sh *shard) {
+		if stored = sh.put(f); stored {
+			sh.stats.stored++
+			return
+		}
+		sh.stats.notStored++
+		f.store.cells.release(f.cells)
+	})
+	if !first {
+		return false
+	}
+	for _, w := range waiters {
+		w.FillDone(f.buf, true)
+	}
+	return stored
+}
+
+// Abandon ends the fill without an answer: the waiters must run the statement
+// by themselves. It does nothing to a fill that has ended.
+func (f *Fill) Abandon() {
+	waiters, _ := f.end(func(sh *shard) {
+		sh.stats.notStored++
+		f.store.cells.release(f.cells)
+	})
+	for _, w := range waiters {
+		w.FillDone(nil, false)
+	}
+}
+
+// end takes the fill off the running ones and settles it under the shard's
+// lock. A waiter either joined before and is in the list returned, or will not
+// find the fill. first is false if the fill had ended before.
+func (f *Fill) end(settle func(*shard)) (waiters []Waiter, first bool) {
+	if f.over {
+		return nil, false
+	}
+	f.over = true
+	sh := f.shard
+	sh.mu.Lock()
+	if sh.running[f.hash] == f {
+		delete(sh.running, f.hash)
+	}
+	waiters, f.waiters = f.waiters, nil
+	settle(sh)
+	sh.mu.Unlock()
+	f.discharge()
+	return waiters, true
+}
+
+func (f *Fill) charge(n int64) bool {
+	if !f.store.fillAcct.take(n, 0) {
+		return false
+	}
+	f.charged += n
+	return true
+}
+
+func (f *Fill) discharge() {
+	f.store.fillAcct.give(f.charged)
+	f.charged = 0
+}
