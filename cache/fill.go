@@ -105,6 +105,7 @@ func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta
 	}
 	f.key = bytes.Clone(key)
 	sh.running[hash] = f
+	sh.stats.fills++
 	return f, Leader, false
 }
 
@@ -224,6 +225,7 @@ func (f *Fill) end(settle func(*shard)) (waiters []Waiter, first bool) {
 		delete(sh.running, f.hash)
 	}
 	waiters, f.waiters = f.waiters, nil
+	sh.stats.fills--
 	settle(sh)
 	sh.mu.Unlock()
 	f.discharge()

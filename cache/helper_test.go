@@ -80,10 +80,20 @@ func (r *recorder) want(t testing.TB, value string, ok bool) {
 	}
 }
 
-// check verifies what must hold of every part while nothing runs.
-func check(t testing.TB, s *Store) {
+// check verifies what must hold of every part between calls. It must be given
+// all fills that have not ended.
+func check(t testing.TB, s *Store, fills ...*Fill) {
 	t.Helper()
-	refs := map[uint32]int{}
+	refs, running := map[uint32]int{}, 0
+	for _, f := range fills {
+		if f.over {
+			continue
+		}
+		running++
+		for _, c := range f.cells {
+			refs[c]++
+		}
+	}
 	for i := range s.shards {
 		checkShard(t, &s.shards[i], refs)
 	}
@@ -106,8 +116,8 @@ func check(t testing.TB, s *Store) {
 	if len(refs) != 0 {
 		t.Fatalf("%d cells are named but not in the table", len(refs))
 	}
-	if st := s.Stats(); st.Bytes > st.LimitBytes {
-		t.Fatalf("%d bytes taken of %d", st.Bytes, st.LimitBytes)
+	if st := s.Stats(); st.Bytes > st.LimitBytes || st.Fills != running {
+		t.Fatalf("%d bytes taken of %d, %d fills of %d", st.Bytes, st.LimitBytes, st.Fills, running)
 	}
 	if want := accounted(s); s.acct.used.Load() != want {
 		t.Fatalf("account says %d, the parts have %d", s.acct.used.Load(), want)
@@ -134,11 +144,6 @@ func checkShard(t testing.TB, sh *shard, refs map[uint32]int) {
 		live[off>>s.segShift] += e.size()
 		linked[off>>s.segShift]++
 		for _, c := range e.cells() {
-			refs[c]++
-		}
-	}
-	for _, f := range sh.running {
-		for _, c := range f.cells {
 			refs[c]++
 		}
 	}

@@ -42,7 +42,7 @@ type shard struct {
 }
 
 type shardStats struct {
-	entries, liveBytes                  int64
+	entries, liveBytes, fills           int64
 	stored, notStored, refused, joined  uint64
 	evicted, segmentsEvicted, noSegment uint64
 }

@@ -61,7 +61,7 @@ func (sh *shard) addTo(st *Stats) {
 	c := &sh.stats
 	st.Entries += c.entries
 	st.LiveBytes += c.liveBytes
-	st.Fills += len(sh.running)
+	st.Fills += int(c.fills)
 	st.Stored += c.stored
 	st.NotStored += c.notStored
 	st.NoSegment += c.noSegment

@@ -339,7 +339,7 @@ func TestFillsAreBounded(t *testing.T) {
 	if n := len(fills); n < 50 || n > 500 || st.FillBytes > small/16 {
 		t.Fatalf("%d fills run with %d bytes", n, st.FillBytes)
 	}
-	check(t, s)
+	check(t, s, fills...)
 	for _, f := range fills {
 		f.Abandon()
 	}
