@@ -40,7 +40,9 @@ func DecodeExecute(p []byte, caps Capability, numParams int) (Execute, error) {
 		return Execute{}, malformed(what)
 	}
 	e := Execute{StatementID: r.u32(), Flags: r.u8(), Iterations: r.u32(), Count: numParams}
-	e.named = caps.Has(ClientQueryAttributes) && e.Flags&ParameterCountAvailable != 0
+	// Without the flag too a MySQL server reads the count of a statement that
+	// has parameters (checked on 9.7).
+	e.named = caps.Has(ClientQueryAttributes) && (numParams > 0 || e.Flags&ParameterCountAvailable != 0)
 	if e.named {
 		n := r.lenenc()
 		if n > maxAttributes {

@@ -58,12 +58,14 @@ func appendChange(dst []StateChange, kind TrackKind, raw []byte) ([]StateChange,
 	case TrackGTIDs:
 		r.take(1) // encoding specification, always 0
 		fallthrough
-	case TrackSchema, TrackStateChange, TrackTransactionCharacteristics, TrackTransactionState:
+	case TrackSchema, TrackTransactionCharacteristics, TrackTransactionState:
 		c := StateChange{Kind: kind, Value: r.lenencString(), Raw: raw}
 		if err := r.end(what); err != nil {
 			return dst, err
 		}
 		return append(dst, c), nil
+	case TrackStateChange: // the manual shows a length; servers send the bare digit
+		return append(dst, StateChange{Kind: kind, Value: raw, Raw: raw}), nil
 	}
 	return append(dst, StateChange{Kind: kind, Raw: raw}), nil
 }
@@ -74,7 +76,9 @@ func AppendStateChange(dst []byte, c StateChange) []byte {
 	switch c.Kind {
 	case TrackSystemVariables:
 		body = AppendLenencString(AppendLenencString(nil, c.Name), c.Value)
-	case TrackSchema, TrackStateChange, TrackTransactionCharacteristics, TrackTransactionState:
+	case TrackStateChange:
+		body = c.Value
+	case TrackSchema, TrackTransactionCharacteristics, TrackTransactionState:
 		body = AppendLenencString(nil, c.Value)
 	case TrackGTIDs:
 		body = AppendLenencString([]byte{0}, c.Value)
