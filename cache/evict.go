@@ -32,13 +32,21 @@ func (sh *shard) maintain(size uint64) {
 // evict looks at up to quota bytes of victims.
 func (sh *shard) evict(quota int) {
 	for quota > 0 && (sh.victim != none || sh.pickVictim()) {
-		quota -= sh.scan(quota)
+		n := sh.scan(quota)
+		if n == 0 {
+			return
+		}
+		quota -= n
 	}
 }
 
 // evictSegment empties one segment, the open ones too if no other is left, and
-// reports whether there was one.
+// reports whether it did. It does not while Readers hold up what was emptied
+// before: memory would not come any sooner, and all would be lost in time.
 func (sh *shard) evictSegment() bool {
+	if len(sh.limbo) > spareSegments {
+		return false
+	}
 	if sh.victim == none && !sh.pickVictim() {
 		sh.seal(queueSmall)
 		sh.seal(queueMain)
@@ -47,13 +55,16 @@ func (sh *shard) evictSegment() bool {
 		}
 	}
 	for sh.victim != none {
-		sh.scan(int(sh.store.pool.segSize))
+		if sh.scan(int(sh.store.pool.segSize)) == 0 {
+			return false
+		}
 	}
 	return true
 }
 
 // scan evicts entries of the victim from the cursor on and returns how many
-// bytes it passed. It retires the victim at its end.
+// bytes it passed, and one more; 0 if it must wait for memory to copy to. It
+// retires the victim at its end.
 func (sh *shard) scan(quota int) int {
 	s := sh.store
 	seg := &s.segments[sh.victim]
@@ -61,8 +72,10 @@ func (sh *shard) scan(quota int) int {
 	for seg.linked > 0 && sh.cursor < seg.used && int(sh.cursor-start) < quota {
 		off := uint64(sh.victim)<<s.segShift + uint64(sh.cursor)
 		e := s.entryAt(off)
+		if !sh.evictEntry(e, off) {
+			return 0
+		}
 		sh.cursor += uint32(e.size())
-		sh.evictEntry(e, off)
 	}
 	passed := int(sh.cursor - start)
 	if seg.linked == 0 || sh.cursor >= seg.used {
@@ -85,19 +98,25 @@ func (sh *shard) retireVictim() {
 }
 
 // evictEntry drops the entry or moves it on. An entry that no slot names was
-// replaced before; its cells were released then.
-func (sh *shard) evictEntry(e *entry, off uint64) {
+// replaced before; its cells were released then. It reports false, and does
+// nothing, if the entry should be moved on and there is no place yet.
+func (sh *shard) evictEntry(e *entry, off uint64) bool {
 	s := sh.store
 	h := xxhash.Sum64(e.key()) * s.salt
 	t := sh.table.Load()
 	slot, linked := t.find(slotWord(s.tag(h), off))
 	if !linked {
-		return
+		return true
 	}
 	epoch, hits := e.loadWord()
 	valid := epoch == s.loadEpoch() && s.valid(e.cells(), e.filledAt)
-	if valid && sh.keep(hits, e.size()) && sh.moveOn(t, slot, e, off, epoch, hits) {
-		return
+	if valid && sh.keep(hits, e.size()) {
+		if sh.moveOn(t, slot, e, off, epoch, hits) {
+			return true
+		}
+		if len(sh.limbo) > 0 {
+			return false
+		}
 	}
 	if valid {
 		sh.stats.evicted++
@@ -106,6 +125,7 @@ func (sh *shard) evictEntry(e *entry, off uint64) {
 		}
 	}
 	sh.unlink(t, slot, e, off)
+	return true
 }
 
 // keep decides whether an entry of the victim is worth copying.
@@ -155,7 +175,7 @@ func (sh *shard) moveOn(t *table, slot uint64, e *entry, off uint64, epoch, hits
 		hits--
 	}
 	size := e.size()
-	to, ok := sh.reserve(q, size, false)
+	to, ok := sh.reserve(q, size, true)
 	if !ok {
 		return false
 	}

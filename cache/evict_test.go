@@ -38,7 +38,8 @@ func TestReaderHoldsMemory(t *testing.T) {
 	for end := i + 20000; i < end; i++ {
 		mustFill(t, s, keyOf(i), value(i), 1)
 	}
-	want(t, idle, keyOf(0), "", Cold)
+	want(t, idle, keyOf(0), value(0), Found) // used, so moved on
+	want(t, idle, keyOf(1), "", Cold)
 	// A Reader that is closed inside an event holds nothing either.
 	holder.Enter()
 	holder.Close()

@@ -76,7 +76,7 @@ func slotOffset(word uint64) uint64 { return word & locationMask * entryAlign }
 
 // get returns the entry with the key, or nil. It is the only look-up by key,
 // for Readers and under the lock alike. A Reader that races with remove may
-// get nil for a key that is there (see shard.lookup); it never gets another
+// get nil for a key that is there (see shard.lookAgain); it never gets another
 // key's entry, since the whole key is compared.
 func (t *table) get(arena unsafe.Pointer, tag uint64, key []byte) (*entry, uint64) {
 	i := t.home(tag)

@@ -72,9 +72,12 @@ type Hit struct {
 func (r *Reader) Get(key []byte) (Hit, Lookup) {
 	s := r.store
 	h := xxhash.Sum64(key) * s.salt
-	e := s.shards[h>>s.shardShift].lookup(s.arena, h<<s.shardBits>>locationBits, key)
+	sh, tag := &s.shards[h>>s.shardShift], s.tag(h)
+	e, _ := sh.table.Load().get(s.arena, tag, key)
 	if e == nil {
-		return Hit{}, Cold
+		if e = sh.lookAgain(s.arena, tag, key); e == nil {
+			return Hit{}, Cold
+		}
 	}
 	epoch, hits := e.loadWord()
 	if epoch != s.epoch.Load() {

@@ -92,11 +92,13 @@ type limboSegment struct {
 	epoch uint64
 }
 
-// takeSegment returns an empty segment without evicting anything, or none.
-func (sh *shard) takeSegment() int32 {
+// takeSegment returns an empty segment without evicting anything, or none. The
+// last free one is for entries that eviction moves on (moving): without a place
+// for those, what is worth most would be dropped to make room for what is new.
+func (sh *shard) takeSegment(moving bool) int32 {
 	sh.reap()
 	seg := none
-	if n := len(sh.free); n > 0 {
+	if n := len(sh.free); n > 1 || n == 1 && moving {
 		seg = sh.free[n-1]
 		sh.free = sh.free[:n-1]
 	} else if seg = sh.store.pool.take(); seg != none {
@@ -159,9 +161,9 @@ func (sh *shard) seal(q int) {
 }
 
 // reserve finds size bytes in a queue, opening another segment if need be and,
-// if mayEvict, emptying one for it. It fails when every segment that could
-// serve may still be seen by some Reader.
-func (sh *shard) reserve(q int, size uint64, mayEvict bool) (off uint64, ok bool) {
+// unless this is for an entry that eviction moves on, emptying one for it. It
+// fails when every segment that could serve may still be seen by some Reader.
+func (sh *shard) reserve(q int, size uint64, moving bool) (off uint64, ok bool) {
 	if size > sh.store.pool.segSize-segmentStart-segmentEnd {
 		return 0, false
 	}
@@ -169,13 +171,13 @@ func (sh *shard) reserve(q int, size uint64, mayEvict bool) (off uint64, ok bool
 		if off, ok = sh.bump(q, size); ok {
 			return off, true
 		}
-		if seg := sh.takeSegment(); seg != none {
+		if seg := sh.takeSegment(moving); seg != none {
 			sh.seal(q)
 			sh.store.segments[seg] = segment{used: segmentStart}
 			sh.open[q] = seg
 			continue
 		}
-		if !mayEvict || try >= 3 || !sh.evictSegment() {
+		if moving || try >= 3 || !sh.evictSegment() {
 			return 0, false
 		}
 	}

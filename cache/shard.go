@@ -47,9 +47,9 @@ type shardStats struct {
 	evicted, segmentsEvicted, noSegment uint64
 }
 
-// minOwned is how many segments a shard has from the start and keeps: two open
-// and one to evict into.
-const minOwned = 3
+// minOwned is how many segments a shard has from the start and keeps: two open,
+// one to evict and one to move entries to.
+const minOwned = 4
 
 func (sh *shard) init(s *Store, slots ghost) error {
 	t, err := newTable(0)
@@ -74,16 +74,12 @@ func (sh *shard) init(s *Store, slots ghost) error {
 	return nil
 }
 
-// lookup finds a key's entry without a lock; nil if it has none.
-//
-// A Reader that misses may have been passed by a slot moving up (table.remove),
-// so a miss counts only if no slot moved meanwhile. It tries a few times and
-// then settles for the miss, which costs a needless fill; it does not wait,
-// since whoever moves slots may have been taken off its core.
-func (sh *shard) lookup(arena unsafe.Pointer, tag uint64, key []byte) *entry {
-	if e, _ := sh.table.Load().get(arena, tag, key); e != nil {
-		return e
-	}
+// lookAgain is what a Reader does that has not found a key: it may have been
+// passed by a slot moving up (table.remove), so a miss counts only if no slot
+// moved meanwhile. It tries a few times and then settles for the miss, which
+// costs a needless fill; it does not wait, since whoever moves slots may have
+// been taken off its core.
+func (sh *shard) lookAgain(arena unsafe.Pointer, tag uint64, key []byte) *entry {
 	for range 4 {
 		before := sh.moves.Load()
 		if e, _ := sh.table.Load().get(arena, tag, key); e != nil {
@@ -148,7 +144,7 @@ func (sh *shard) put(f *Fill) bool {
 	if !fits {
 		return false
 	}
-	off, ok := sh.reserve(q, size, true)
+	off, ok := sh.reserve(q, size, false)
 	if !ok {
 		sh.stats.noSegment++
 		return false

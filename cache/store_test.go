@@ -288,7 +288,7 @@ func TestHashCollision(t *testing.T) {
 	const hash = uint64(0xABCDEF0123456789)
 	sh := &s.shards[hash>>s.shardShift]
 	look := func(key string) string {
-		if e := sh.lookup(s.arena, s.tag(hash), []byte(key)); e != nil {
+		if e, _ := sh.table.Load().get(s.arena, s.tag(hash), []byte(key)); e != nil {
 			return string(e.value())
 		}
 		return "-"
