@@ -1,0 +1,202 @@
+package gate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"freshet/bench/upstream"
+	"freshet/bench/wire"
+)
+
+// relay stands between a client and a server. request may answer in the
+// server's place; reply may change what the server said.
+type relay struct {
+	listener net.Listener
+	server   string
+	request  func(b []byte) (answer []byte)
+	reply    func(request, b []byte) []byte
+	wg       sync.WaitGroup
+}
+
+func startRelay(t *testing.T, server string) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &relay{listener: l, server: server}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+		r.wg.Wait()
+	})
+	return r
+}
+
+func (r *relay) serve(t *testing.T) {
+	r.wg.Add(1)
+	go func() {
+		defer r.wg.Done()
+		for {
+			client, err := r.listener.Accept()
+			if err != nil {
+				return
+			}
+			r.wg.Add(1)
+			go func() {
+				defer r.wg.Done()
+				if err := r.session(client); err != nil {
+					t.Log("relay:", err)
+				}
+			}()
+		}
+	}()
+}
+
+// session copies both ways until either side closes. The gate's sessions send
+// one request at a time, so the newest is the one being answered.
+func (r *relay) session(client net.Conn) error {
+	server, err := net.Dial("tcp", r.server)
+	if err != nil {
+		return errors.Join(err, client.Close())
+	}
+	var mu sync.Mutex
+	var newest []byte
+	done := make(chan error, 1)
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(buf)
+			if err != nil {
+				done <- client.Close()
+				return
+			}
+			mu.Lock()
+			b := r.reply(newest, buf[:n])
+			mu.Unlock()
+			if _, err := client.Write(b); err != nil {
+				done <- client.Close()
+				return
+			}
+		}
+	}()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(buf)
+		if err != nil {
+			return errors.Join(server.Close(), <-done)
+		}
+		mu.Lock()
+		newest = append([]byte(nil), buf[:n]...)
+		answer := r.request(newest)
+		mu.Unlock()
+		to, b := io.Writer(server), newest
+		if answer != nil {
+			to, b = client, answer
+		}
+		if _, err := to.Write(b); err != nil {
+			return errors.Join(server.Close(), <-done)
+		}
+	}
+}
+
+func noAnswer([]byte) []byte     { return nil }
+func asIs(_, b []byte) []byte    { return b }
+func swapped(_, b []byte) []byte { return bytes.Replace(b, []byte("sku-03"), []byte("sku-30"), 1) }
+func otherTag(_, b []byte) []byte {
+	return bytes.Replace(b, []byte("INSERT 0 3"), []byte("INSERT 0 2"), 1)
+}
+func otherCode(_, b []byte) []byte { return bytes.Replace(b, []byte("42601"), []byte("42602"), 1) }
+func otherErr(_, b []byte) []byte  { return bytes.Replace(b, []byte("#42000"), []byte("#42001"), 1) }
+
+// TestFindsPlantedDifferences: bytes changed on their way must be found.
+func TestFindsPlantedDifferences(t *testing.T) {
+	for name, c := range map[string]struct {
+		kind  upstream.Kind
+		reply func(request, b []byte) []byte
+	}{
+		"a value, MariaDB":          {upstream.MariaDB, swapped},
+		"a SQLSTATE, MariaDB":       {upstream.MariaDB, otherErr},
+		"a value, PostgreSQL":       {upstream.Postgres15, swapped},
+		"a command tag, PostgreSQL": {upstream.Postgres15, otherTag},
+		"a SQLSTATE, PostgreSQL":    {upstream.Postgres15, otherCode},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := runThroughRelay(t, c.kind, noAnswer, c.reply)
+			if report.Differences == 0 {
+				t.Errorf("seed %d: %d calls and not one difference found", report.Seed, report.Calls)
+			}
+		})
+	}
+}
+
+// TestFindsStaleAnswers: a cache that never forgets must be found out.
+func TestFindsStaleAnswers(t *testing.T) {
+	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.Postgres15} {
+		t.Run(string(kind), func(t *testing.T) {
+			kept := make(map[string][]byte)
+			var mu sync.Mutex
+			cacheable := func(request []byte) bool {
+				return bytes.Contains(request, []byte("SELECT id, qty FROM")) && bytes.Contains(request, []byte(" IN ("))
+			}
+			remember := func(request, b []byte) []byte {
+				mu.Lock()
+				defer mu.Unlock()
+				if cacheable(request) && kept[string(request)] == nil {
+					kept[string(request)] = append([]byte(nil), b...)
+				}
+				return b
+			}
+			answer := func(request []byte) []byte {
+				mu.Lock()
+				defer mu.Unlock()
+				return kept[string(request)]
+			}
+			report := runThroughRelay(t, kind, answer, remember)
+			if report.Differences == 0 {
+				t.Errorf("seed %d: %d calls, %d answers kept for ever, and not one difference found", report.Seed, report.Calls, len(kept))
+			}
+		})
+	}
+}
+
+func runThroughRelay(t *testing.T, kind upstream.Kind, request func([]byte) []byte, reply func(request, b []byte) []byte) Report {
+	t.Helper()
+	s := upstream.Need(t, kind)
+	target, err := wire.Parse(s.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := startRelay(t, target.Address())
+	r.request, r.reply = request, reply
+	r.serve(t)
+	through := target.At("127.0.0.1", r.listener.Addr().(*net.TCPAddr).Port)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	seed := uint64(time.Now().UnixNano())
+	report, err := Run(ctx, Config{
+		Direct: s.DSN(), Through: through.DSN(), Calls: 4000, Seed: seed, MaxStaleness: 20 * time.Millisecond, Out: io.Discard,
+	})
+	if err != nil {
+		t.Fatalf("seed %d: %v", seed, err)
+	}
+	return report
+}
+
+// TestRelayIsInnocent: the relay alone changes nothing.
+func TestRelayIsInnocent(t *testing.T) {
+	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.Postgres15} {
+		t.Run(string(kind), func(t *testing.T) {
+			if report := runThroughRelay(t, kind, noAnswer, asIs); report.Differences != 0 {
+				t.Errorf("seed %d: %d differences", report.Seed, report.Differences)
+			}
+		})
+	}
+}
