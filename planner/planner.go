@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"freshet/cache"
+	"freshet/planner/query"
 )
 
 // Dialect is the SQL that a server speaks.
@@ -34,29 +35,23 @@ type Scope struct {
 	// default): ANSI_QUOTES and NO_BACKSLASH_ESCAPES change how text is read.
 	// For PostgreSQL it is "off" when standard_conforming_strings is off.
 	SQLMode string
-	// Charset is character_set_client / client_encoding.
+	// Charset is client_encoding, or character_set_client if
+	// character_set_connection is the same; "" when it is not known, or the two
+	// differ (then only ASCII strings are followed by key).
 	Charset string
 }
 
-// Class is what a statement does, as far as its session must know.
-type Class uint8
+// Class is what a statement does, as far as its session must know; see package
+// query for what each says.
+type Class = query.Class
 
 const (
-	// ClassOther: anything not proven harmless; its effect on the session's
-	// state is unknown.
-	ClassOther Class = iota
-	// ClassRead: a SELECT that changes neither data nor session state.
-	ClassRead
-	// ClassWrite: INSERT, UPDATE, DELETE, REPLACE, MERGE, COPY, LOAD DATA …:
-	// changes data, leaves no session state.
-	ClassWrite
-	// ClassSchema: DDL, TRUNCATE, GRANT and the like on lasting objects.
-	ClassSchema
-	// ClassTransaction: BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their kin.
-	ClassTransaction
-	// ClassSession: SET, RESET, USE, DISCARD, PREPARE, DECLARE, LISTEN, LOCK,
-	// temporary tables, user variables: changes what the session is.
-	ClassSession
+	ClassOther       = query.ClassOther
+	ClassRead        = query.ClassRead
+	ClassWrite       = query.ClassWrite
+	ClassSchema      = query.ClassSchema
+	ClassTransaction = query.ClassTransaction
+	ClassSession     = query.ClassSession
 )
 
 // Tracking says how exactly an answer's tables are followed.
@@ -67,6 +62,17 @@ const (
 	TrackTable
 	TrackKey
 )
+
+// String names the tracking as EXPLAIN CREATE CACHE shows it.
+func (t Tracking) String() string {
+	switch t {
+	case TrackTable:
+		return "table"
+	case TrackKey:
+		return "key"
+	}
+	return "none"
+}
 
 // Param is one parameter as it came over the wire, in place; it is only read
 // during the call it is given to.
@@ -93,8 +99,19 @@ type Plan struct {
 	// Hints from a /*+ freshet: … */ comment.
 	NoCache   bool
 	TTLMillis int64
+	// Keyword is the first word of the statement in capitals, "" if it begins
+	// with none.
+	Keyword string
+	// CreatesTemp tells that the statement makes a temporary table.
+	CreatesTemp bool
+	// ReadsSession tells that the answer speaks of what the session did before
+	// (LAST_INSERT_ID(), FOUND_ROWS(), currval(), @x, SHOW WARNINGS …): it has
+	// to run where those statements ran.
+	ReadsSession bool
 
 	deps depMaker
+	// basis is what the plan was made from; nil when nothing can outdate it.
+	basis *basis
 }
 
 // depMaker is what the dialect-independent part keeps to compute dependencies.
@@ -119,12 +136,21 @@ type Statement struct {
 	ID    uint64
 	Text  string
 	Scope Scope
-	plan  atomic.Pointer[Plan]
+
+	scope    ScopeID
+	declared []uint32
+	plan     atomic.Pointer[Plan]
 }
 
 // Plan returns the current plan, or nil when the statement was not planned
-// yet or its plan was dropped by a change of a table's definition.
-func (s *Statement) Plan() *Plan { return s.plan.Load() }
+// yet or its plan was outdated by a change of a table's definition.
+func (s *Statement) Plan() *Plan {
+	p := s.plan.Load()
+	if p == nil || p.basis.outdated() {
+		return nil
+	}
+	return p
+}
 
 // ScopeID is an interned Scope.
 type ScopeID uint32

@@ -1,0 +1,187 @@
+package planner
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"freshet/cache/canon"
+	"freshet/cache/feed"
+)
+
+// firstUserOID is FirstNormalObjectId: objects below it came with the server.
+const firstUserOID = 16384
+
+// postgresString writes a string literal that means the same whatever
+// standard_conforming_strings says.
+func postgresString(s string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
+}
+
+// postgresTables looks up all relations of one name, in every schema.
+func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, error) {
+	return k.lookup(ctx, "\x00"+name, func(ctx context.Context) ([]*relation, error) {
+		rows, err := k.query(ctx, 14, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, c.relrowsecurity,
+			c.relispartition OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)),
+			n.oid, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
+			t.typtype, coalesce(co.collisdeterministic, true), c.relhasrules
+			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
+			LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+			LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
+			LEFT JOIN pg_catalog.pg_collation co ON co.oid = a.attcollation
+			WHERE c.relname = `+postgresString(name)+` AND c.relkind IN ('r', 'v', 'm', 'f', 'p', 'S', 'c', 't', 'i', 'I')
+			AND n.nspname !~ '^pg_(toast_)?temp' ORDER BY c.oid, a.attnum`)
+		if err != nil {
+			return nil, err
+		}
+		var out []*relation
+		for _, row := range rows {
+			oid, err := strconv.ParseUint(text(row[1]), 10, 32)
+			if err != nil {
+				return nil, err
+			}
+			if len(out) == 0 || out[len(out)-1].spec.OID != uint32(oid) {
+				r := &relation{schema: text(row[0]), name: name, reason: postgresReason(row, oid)}
+				r.spec = feed.TableSpec{Schema: r.schema, Name: name, OID: uint32(oid)}
+				out = append(out, r)
+			}
+			if row[7] != nil {
+				if err := out[len(out)-1].addPostgresColumn(row[7:]); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for _, r := range out {
+			r.index(false)
+		}
+		return out, nil
+	})
+}
+
+func postgresReason(row []*string, oid uint64) string {
+	schema := text(row[0])
+	isTrue := func(i int) bool { return text(row[i]) == "t" || text(row[i]) == "true" }
+	switch kind := text(row[2]); {
+	case oid < firstUserOID || schema == "pg_catalog" || schema == "information_schema":
+		return "a system table"
+	case kind == "v":
+		return "a view, which is not followed yet"
+	case kind == "m":
+		return "a materialized view, which is not followed yet"
+	case kind == "f":
+		return "a foreign table, whose changes no stream here shows"
+	case kind == "p":
+		return "a partitioned table, which is not followed yet"
+	case kind != "r":
+		return "not a table"
+	case text(row[3]) == "u":
+		return "an unlogged table, whose changes are not in the log"
+	case text(row[3]) != "p":
+		return "a temporary table"
+	case isTrue(4):
+		return "it has row level security"
+	case isTrue(5):
+		return "it inherits or is a partition, which is not followed yet"
+	}
+	return ""
+}
+
+// addPostgresColumn takes attname, atttypid, the type's name, whether it is
+// generated, typtype, whether its collation is deterministic.
+func (r *relation) addPostgresColumn(row []*string) error {
+	oid, err := strconv.ParseUint(text(row[1]), 10, 32)
+	if err != nil {
+		return err
+	}
+	isTrue := func(i int) bool { return text(row[i]) == "t" || text(row[i]) == "true" }
+	c := column{name: text(row[0]), generated: isTrue(3)}
+	if !c.generated {
+		c.compare.Kind = canon.PostgresKind(uint32(oid), isTrue(5))
+	}
+	// An enum's operators are built in; those of other new types are not.
+	r.foreign = r.foreign || oid >= firstUserOID && text(row[4]) != "e"
+	r.columns = append(r.columns, c)
+	r.spec.Columns = append(r.spec.Columns, feed.Column{Name: c.name, Kind: c.compare.Kind, Type: text(row[2])})
+	return nil
+}
+
+// searchPath returns the schemas that an unqualified name is looked up in.
+func (k *catalog) searchPath(ctx context.Context, s Scope) ([]string, *fact, error) {
+	raw := s.SearchPath
+	var f *fact
+	if raw == "" {
+		key := s.Database + "\x00" + s.User
+		o, err := load(ctx, k, func() *once[string] { return k.paths[key] }, func(o *once[string]) { k.paths[key] = o },
+			func(ctx context.Context) (string, error) { return k.defaultPath(ctx, s) })
+		if err != nil {
+			return nil, nil, err
+		}
+		raw, f = o.value, &o.fact
+	}
+	path := splitPath(raw)
+	for i, p := range path {
+		if p == "$user" {
+			path[i] = s.User
+		}
+	}
+	if !contains(path, "pg_catalog") {
+		path = append([]string{"pg_catalog"}, path...)
+	}
+	return path, f, nil
+}
+
+// defaultPath asks what search_path a session of the scope's user begins with
+// (ALTER ROLE and ALTER DATABASE … SET, then the server's own).
+func (k *catalog) defaultPath(ctx context.Context, s Scope) (string, error) {
+	rows, err := k.query(ctx, 1, `SELECT coalesce((SELECT substr(v, 13) FROM pg_catalog.pg_db_role_setting r
+		CROSS JOIN LATERAL unnest(r.setconfig) v
+		WHERE v LIKE 'search\_path=%' AND r.setdatabase IN (0, (SELECT d.oid FROM pg_catalog.pg_database d WHERE d.datname = `+postgresString(s.Database)+`))
+		AND r.setrole IN (0, (SELECT a.oid FROM pg_catalog.pg_roles a WHERE a.rolname = `+postgresString(s.User)+`))
+		ORDER BY r.setrole <> 0 DESC, r.setdatabase <> 0 DESC LIMIT 1), current_setting('search_path'))`)
+	if err != nil || len(rows) == 0 {
+		return "", err
+	}
+	return text(rows[0][0]), nil
+}
+
+// splitPath reads a search_path setting: names separated by commas, folded
+// unless quoted.
+func splitPath(raw string) []string {
+	var out []string
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; {
+		case c == ' ' || c == ',' || c == '\t' || c == '\n' || c == '\r' || c == '\f' || c == '\v':
+			i++
+		case c == '"':
+			var name strings.Builder
+			for i++; i < len(raw); i++ {
+				if raw[i] == '"' {
+					if i+1 >= len(raw) || raw[i+1] != '"' {
+						break
+					}
+					i++
+				}
+				name.WriteByte(raw[i])
+			}
+			i++
+			out = append(out, name.String())
+		default:
+			end := i
+			for end < len(raw) && raw[end] != ',' {
+				end++
+			}
+			out = append(out, strings.ToLower(strings.TrimSpace(raw[i:end])))
+			i = end
+		}
+	}
+	return out
+}
+
+func contains(list []string, s string) bool {
+	for _, v := range list {
+		if v == s {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,145 @@
+// Package query holds what a dialect's parser says of one statement, before
+// any catalog was asked: its class, the tables and functions it names and the
+// equalities that can narrow what it depends on. It is the only thing that
+// planner/mysql and planner/postgres hand to the planner.
+package query
+
+// Class is what a statement does, as far as its session must know.
+type Class uint8
+
+const (
+	// ClassOther: anything not proven harmless; its effect on the session's
+	// state is unknown.
+	ClassOther Class = iota
+	// ClassRead: a SELECT that changes neither data nor session state.
+	ClassRead
+	// ClassWrite: INSERT, UPDATE, DELETE, REPLACE, MERGE, COPY, LOAD DATA …:
+	// changes data, leaves no session state.
+	ClassWrite
+	// ClassSchema: DDL, TRUNCATE, GRANT and the like on lasting objects.
+	ClassSchema
+	// ClassTransaction: BEGIN, COMMIT, ROLLBACK, SAVEPOINT and their kin.
+	ClassTransaction
+	// ClassSession: SET, RESET, USE, DISCARD, PREPARE, DECLARE, LISTEN, LOCK,
+	// temporary tables, user variables: changes what the session is.
+	ClassSession
+)
+
+var classNames = [...]string{"other", "read", "write", "schema", "transaction", "session"}
+
+// String names the class.
+func (c Class) String() string {
+	if int(c) < len(classNames) {
+		return classNames[c]
+	}
+	return "unknown"
+}
+
+// severity orders the classes by how much a session has to fear of them.
+func (c Class) severity() int {
+	if c == ClassOther {
+		return int(ClassSession) + 1
+	}
+	return int(c)
+}
+
+// Worse returns the more severe of two classes: a read is the least, then
+// write, schema, transaction and session; an unknown effect is the worst.
+func (c Class) Worse(d Class) Class {
+	if d.severity() > c.severity() {
+		return d
+	}
+	return c
+}
+
+// Analysis is what one statement's text says.
+type Analysis struct {
+	Class Class
+	// Reason says in words why the text alone forbids caching; "" if it does not.
+	Reason string
+	// CreatesTemp tells that the statement makes a temporary relation.
+	CreatesTemp bool
+	// ReadsSession tells that the answer speaks of what this session did
+	// before (LAST_INSERT_ID(), FOUND_ROWS(), currval, user variables …): it
+	// must run where those statements ran.
+	ReadsSession bool
+	// Tables are the tables read, each once, common table expressions left out.
+	Tables []Table
+	// Functions, Types and Operators are those the catalog must vouch for.
+	Functions []Function
+	Types     []Name
+	Operators []string
+	// Attributes are names selected from a row (`t.x`, `(f()).x`) that are not
+	// named by the statement itself; one that is no column would be a function.
+	Attributes []string
+	// Params counts how often each parameter stands in the text; its length
+	// is the highest parameter number.
+	Params []int
+	// Key is set when one table's rows are narrowed by ANDed equalities.
+	Key *Key
+}
+
+// Refuse notes why the statement is not cacheable; the first reason stays.
+func (a *Analysis) Refuse(reason string) {
+	if a.Reason == "" {
+		a.Reason = reason
+	}
+}
+
+// Name is a name as its parser reads it (folded, unquoted); Schema is "" when
+// it was not written.
+type Name struct{ Schema, Name string }
+
+// String writes the name for people.
+func (n Name) String() string {
+	if n.Schema == "" {
+		return n.Name
+	}
+	return n.Schema + "." + n.Name
+}
+
+// Table is a table that the statement reads.
+type Table struct {
+	Name
+	// Uses counts how often it stands in the statement.
+	Uses int
+}
+
+// AddTable notes one more use of a table and returns its index.
+func (a *Analysis) AddTable(n Name) int {
+	for i := range a.Tables {
+		if a.Tables[i].Name == n {
+			a.Tables[i].Uses++
+			return i
+		}
+	}
+	a.Tables = append(a.Tables, Table{Name: n, Uses: 1})
+	return len(a.Tables) - 1
+}
+
+// Function is a function call by name.
+type Function struct {
+	Name
+	Args int
+}
+
+// Key says that every row of one table that the answer is made of satisfies
+// all of Conditions.
+type Key struct {
+	Table      int // index into Analysis.Tables
+	Conditions []Condition
+	// Reads are the columns the answer reads; nil means all.
+	Reads []string
+}
+
+// Condition is `column = parameter` or `column IN (parameter, …)`.
+type Condition struct {
+	Column  string
+	Sources []Source
+}
+
+// Source is one compared parameter.
+type Source struct {
+	Param int  // from 0
+	Cast  Name // PostgreSQL: the type it is cast to; zero if it is not
+}

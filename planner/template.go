@@ -1,0 +1,155 @@
+package planner
+
+import (
+	"encoding/binary"
+
+	"freshet/cache"
+	"freshet/cache/feed"
+	"freshet/planner/query"
+	"freshet/planner/scan"
+)
+
+const (
+	// maxTemplates and maxTemplateBytes bound the templates: most programs
+	// have some hundred distinct statements, whatever their literals.
+	maxTemplates     = 8 << 10
+	maxTemplateBytes = 8 << 20
+)
+
+// template is what all texts of one skeleton have in common. It is immutable.
+type template struct {
+	plan   Plan // without deps
+	tables []followed
+	keyed  *keyed
+	// textOnly tells for each parameter of the skeleton that it is compared
+	// with text, so that no string there is read as a time (PostgreSQL).
+	textOnly []bool
+	postgres bool
+	charset  string // Scope.Charset
+}
+
+// followed is a table the answer depends on.
+type followed struct {
+	name  string
+	table *feed.Table
+	dep   cache.Dep
+	// byKey tells that the shape of template.keyed stands for it.
+	byKey bool
+}
+
+// keyed narrows one table by key.
+type keyed struct {
+	name    string
+	shape   *feed.Shape
+	all     cache.Dep // the shape's own
+	whole   cache.Dep // the table's, for runs whose values are not proven
+	columns []keyColumn
+}
+
+// keyColumn is one compared column, in the shape's order.
+type keyColumn struct {
+	column  column
+	sources []source
+}
+
+// source is where a compared value comes from: a parameter of the skeleton.
+type source struct {
+	slot int
+	cast uint32 // PostgreSQL: OID of the type it is cast to, 0 if it is not
+	// shared tells that the parameter stands elsewhere too, which may have
+	// settled its type if it was not declared.
+	shared bool
+}
+
+// templateKey writes what a template depends on: scope, declared types, hints,
+// and the skeleton.
+func templateKey(dst []byte, scope ScopeID, declared []uint32, d *scan.Digest) []byte {
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(len(d.Hints)))
+	for _, h := range d.Hints {
+		dst = binary.LittleEndian.AppendUint32(dst, uint32(len(h)))
+		dst = append(dst, h...)
+	}
+	dst = binary.LittleEndian.AppendUint32(dst, uint32(d.Params))
+	return statementKey(dst, scope, declared, d.Skeleton)
+}
+
+// bindKnown gives a new statement its plan at once if its skeleton is known.
+func (p *Planner) bindKnown(st *Statement) {
+	opt, ok := p.knownOptions(st.Scope)
+	if !ok {
+		return
+	}
+	d := scan.Take(st.Text, opt)
+	if d.Broken || d.Exec {
+		return
+	}
+	buffer := keyBuffers.Get().(*[]byte)
+	key := templateKey((*buffer)[:0], st.scope, st.declared, &d)
+	t, ok := p.templates.get(key)
+	*buffer = key
+	keyBuffers.Put(buffer)
+	if ok && !t.plan.basis.outdated() {
+		st.plan.Store(t.bind(&d, st.declared))
+	}
+}
+
+// bind makes the plan of one text.
+func (t *template) bind(d *scan.Digest, declared []uint32) *Plan {
+	plan := t.plan
+	plan.Params = d.Params
+	if !plan.Cacheable {
+		return &plan
+	}
+	b := &binding{template: t, slots: d.Slots, literals: d.Literals}
+	if t.postgres {
+		for slot, s := range d.Slots {
+			switch {
+			case slot < len(t.textOnly) && t.textOnly[slot]:
+			case s < 0 && mayBeTime(&d.Literals[^s]):
+				plan.Cacheable, plan.Tracking = false, TrackNone
+				plan.Reason, plan.Explain = "a string that may be read as the current time", nil
+				return &plan
+			case s >= 0 && !timeless(declared, int(s)):
+				b.times = append(b.times, int(s))
+			}
+		}
+	}
+	if t.tables == nil {
+		return &plan // the feed is off
+	}
+	b.fix()
+	if t.keyed != nil && b.fixed == nil && b.constant() {
+		// The literals' equality is not proven: no run will have a key.
+		plan.Tracking = TrackTable
+		plan.Explain = t.explain(false)
+	}
+	plan.deps = b
+	return &plan
+}
+
+// mayBeTime tells whether a literal, should it be read as a date or time, may
+// mean one that moves on.
+func mayBeTime(l *scan.Literal) bool {
+	return l.Kind == scan.String && (l.Unread || query.TimeWord(l.Value))
+}
+
+// explain says in words what the answer depends on.
+func (t *template) explain(byKey bool) []string {
+	var out []string
+	for i := range t.tables {
+		f := &t.tables[i]
+		if !f.byKey || !byKey {
+			out = append(out, "table "+f.name)
+			continue
+		}
+		line := "key " + f.name + " ("
+		for i, c := range t.keyed.columns {
+			if i > 0 {
+				line += ", "
+			}
+			line += c.column.name
+		}
+		out = append(out, line+")")
+	}
+	return out
+}
