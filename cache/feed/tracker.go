@@ -55,8 +55,9 @@ type Table struct {
 	shapes []*Shape // under Tracker.mu
 	// vetted is set, under Tracker.mu, once the catalog was found to agree
 	// with Spec and everything before that has been applied.
-	vetted bool
-	stage  stage // under Tracker.mu
+	vetted  bool
+	stage   stage          // under Tracker.mu
+	watched cache.Position // where it came into the view; under Tracker.mu
 }
 
 // Since returns the position from which on every change of the table is

@@ -1,0 +1,317 @@
+package feed
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"freshet/cache/feed/binlog"
+)
+
+// mysqlDSN is what a mysql:// DSN says.
+type mysqlDSN struct {
+	addr, host, user, password, database string
+	tls                                  *tls.Config
+	tlsOptional                          bool
+}
+
+func parseMySQLDSN(dsn string) (mysqlDSN, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		// The parser's own words repeat the DSN, password and all.
+		return mysqlDSN{}, errors.New("feed: the DSN is not a URL")
+	}
+	d := mysqlDSN{host: u.Hostname(), user: u.User.Username(), database: strings.TrimPrefix(u.Path, "/")}
+	d.password, _ = u.User.Password()
+	if d.host == "" {
+		d.host = "127.0.0.1"
+	}
+	port := u.Port()
+	if port == "" {
+		port = "3306"
+	}
+	d.addr = net.JoinHostPort(d.host, port)
+	switch mode := strings.ToLower(u.Query().Get("tls")); mode {
+	case "", "false", "0":
+	case "true", "1":
+		d.tls = &tls.Config{ServerName: d.host}
+	case "skip-verify":
+		d.tls = &tls.Config{InsecureSkipVerify: true}
+	case "preferred":
+		d.tls, d.tlsOptional = &tls.Config{InsecureSkipVerify: true}, true
+	default:
+		return d, fmt.Errorf("feed: tls=%s is not known: use true, skip-verify, preferred or false", mode)
+	}
+	return d, nil
+}
+
+// sideTimeout bounds every read and write on lines that ask questions.
+const sideTimeout = 10 * time.Second
+
+// dial opens a line and logs in. ctx ending closes the line, at any time;
+// release undoes that tie. idle bounds the silence on the line.
+func (d *mysqlDSN) dial(ctx context.Context, database string, idle time.Duration) (c *client.Conn, release func() bool, err error) {
+	c, release, err = d.dialOnce(ctx, database, idle, d.tls)
+	if err != nil && d.tlsOptional && ctx.Err() == nil && errorNumber(err) == 0 {
+		return d.dialOnce(ctx, database, idle, nil)
+	}
+	return c, release, err
+}
+
+func (d *mysqlDSN) dialOnce(ctx context.Context, database string, idle time.Duration, config *tls.Config) (*client.Conn, func() bool, error) {
+	var line net.Conn
+	dialer := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		nd := net.Dialer{Timeout: sideTimeout}
+		var err error
+		line, err = nd.DialContext(ctx, network, addr)
+		return line, err
+	}
+	release := func() bool { return false }
+	options := func(c *client.Conn) error {
+		// The dialler has run: from here on ctx closes the line.
+		release = context.AfterFunc(ctx, func() { closeQuietly(line) })
+		c.ReadTimeout, c.WriteTimeout = idle, sideTimeout
+		if config != nil {
+			c.SetTLSConfig(config.Clone())
+		}
+		c.SetAttributes(map[string]string{"program_name": "freshet"})
+		return c.SetCapability(mysql.CLIENT_MULTI_STATEMENTS)
+	}
+	c, err := client.ConnectWithDialer(ctx, "tcp", d.addr, d.user, d.password, database, dialer, options)
+	if err != nil {
+		release()
+		return nil, nil, fmt.Errorf("feed: connecting to %s as %s: %w", d.addr, d.user, err)
+	}
+	return c, release, nil
+}
+
+// closeQuietly closes a line whose end is no news: what it would report was
+// reported by whoever used it last.
+func closeQuietly(c interface{ Close() error }) {
+	if err := c.Close(); err != nil {
+		return
+	}
+}
+
+// mysqlSource follows a MySQL or MariaDB server.
+type mysqlSource struct {
+	feed     *Feed
+	dsn      mysqlDSN
+	serverID uint32
+
+	mu    sync.Mutex
+	facts mysqlFacts
+	place mysqlPlace
+
+	probes  mysqlSide
+	queries mysqlSide
+
+	// What the last probe saw; the prober's alone.
+	lastSeen    *binlog.GTIDSet
+	lastText    string
+	lastRaw     uint64
+	lastDomains map[uint32]uint64
+
+	heartbeat heartbeat
+	held      map[string]*prepared // the stream's goroutine only
+	misfits   map[nameKey]int      // keeper only
+}
+
+// mysqlPlace is where the stream is, or was when its line broke.
+type mysqlPlace struct {
+	known  bool
+	file   string
+	offset uint64
+	server string // whose log it is
+	domain map[uint32]uint64
+}
+
+func newMySQL(f *Feed, dsn string) (*mysqlSource, error) {
+	d, err := parseMySQLDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	s := &mysqlSource{feed: f, dsn: d, misfits: make(map[nameKey]int)}
+	// Replicas are told apart by this number; a random one of a billion.
+	s.serverID = 1<<30 | rand.Uint32N(1<<30)
+	s.probes.source, s.queries.source = s, s
+	return s, nil
+}
+
+func (s *mysqlSource) fact() mysqlFacts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.facts
+}
+
+func (s *mysqlSource) key(schema, name string) nameKey {
+	if s.fact().lowerNames != 0 {
+		return nameKey{strings.ToLower(schema), strings.ToLower(name)}
+	}
+	return nameKey{schema, name}
+}
+
+func (s *mysqlSource) wake() { s.feed.wake() }
+
+// vet refuses what the binary log does not hold.
+func (s *mysqlSource) vet(spec *TableSpec) error {
+	switch strings.ToLower(spec.Schema) {
+	case "mysql", "information_schema", "performance_schema", "sys":
+		return errors.New("it belongs to the server")
+	}
+	return s.fact().filtered(spec.Schema)
+}
+
+func (s *mysqlSource) keeps(err error) bool { return !errors.Is(err, errPlaceLost) }
+
+func (s *mysqlSource) close(context.Context) {
+	s.probes.drop()
+	s.queries.drop()
+}
+
+// heldXA returns the XA transactions prepared and not ended, as far as the
+// stream brought them.
+func (s *mysqlSource) heldXA() map[string]*prepared {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.held == nil {
+		s.held = make(map[string]*prepared)
+	}
+	return s.held
+}
+
+func (s *mysqlSource) setPlace(p mysqlPlace) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place = p
+}
+
+func (s *mysqlSource) describe(st *Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.Dialect, st.Server = "mysql", s.facts.version
+	if s.place.known {
+		st.PositionText = fmt.Sprintf("%s:%d", s.place.file, s.place.offset)
+	}
+}
+
+// mysqlSide is a line for questions, opened when first needed and after every
+// error. One goroutine uses it.
+type mysqlSide struct {
+	source  *mysqlSource
+	conn    *client.Conn
+	release func() bool
+}
+
+// use runs do on the line; an error drops the line.
+func (l *mysqlSide) use(ctx context.Context, do func(*client.Conn) error) error {
+	if l.conn == nil {
+		if err := l.open(ctx); err != nil {
+			return err
+		}
+	}
+	line := l.conn
+	release := context.AfterFunc(ctx, func() { closeQuietly(line) })
+	err := do(line)
+	if !release() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		l.drop()
+	}
+	return err
+}
+
+// open connects and makes sure that the other end is the server whose log is
+// followed: behind one name there may be several.
+func (l *mysqlSide) open(ctx context.Context) error {
+	conn, release, err := l.source.dsn.dial(ctx, "", sideTimeout)
+	if err != nil {
+		return err
+	}
+	release()
+	facts, err := readMySQLFacts(conn)
+	if err == nil {
+		if want := l.source.fact().identity; want != "" && facts.identity != want {
+			err = fmt.Errorf("feed: %s is now another server (%s, not %s)", l.source.dsn.addr, facts.identity, want)
+			l.source.feed.cut(err)
+		}
+	}
+	if err == nil && facts.maria {
+		_, err = conn.Execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+	}
+	if err != nil {
+		closeQuietly(conn)
+		return err
+	}
+	l.conn = conn
+	return nil
+}
+
+func (l *mysqlSide) drop() {
+	if l.conn != nil {
+		closeQuietly(l.conn)
+		l.conn = nil
+	}
+}
+
+// rows runs a query whose columns are all read as text; NULL is "".
+func mysqlRows(c *client.Conn, sql string) ([][]string, error) {
+	r, err := c.Execute(sql)
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	out := make([][]string, r.RowNumber())
+	for i := range out {
+		out[i] = make([]string, r.ColumnNumber())
+		for j := range out[i] {
+			text, err := r.GetString(i, j)
+			if err != nil {
+				return nil, err
+			}
+			out[i][j] = strings.Clone(text)
+		}
+	}
+	return out, nil
+}
+
+// quoteMySQL writes a string literal that means the same under every sql_mode.
+func quoteMySQL(text string) string { return fmt.Sprintf("CONVERT(X'%x' USING utf8mb4)", text) }
+
+// errorNumber returns the server's error number, 0 for other errors.
+func errorNumber(err error) uint16 {
+	var my *mysql.MyError
+	if errors.As(err, &my) {
+		return my.Code
+	}
+	return 0
+}
+
+var _ source = (*mysqlSource)(nil)
+
+// rawPlace is a file's number and an offset as one number.
+func rawPlace(file string, offset uint64) (uint64, error) {
+	dot := strings.LastIndexByte(file, '.')
+	var n uint64
+	for _, c := range file[dot+1:] {
+		if c < '0' || c > '9' || n > 1<<23 {
+			return 0, fmt.Errorf("feed: the log file's name %q does not end in a number", file)
+		}
+		n = n*10 + uint64(c-'0')
+	}
+	if dot < 0 || offset >= 1<<40 {
+		return 0, fmt.Errorf("feed: %s:%d is not a place in a log", file, offset)
+	}
+	return n<<40 | offset, nil
+}

@@ -1,0 +1,98 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/go-mysql-org/go-mysql/client"
+)
+
+// misfitLimit is how often one table may be found not to fit before it is left
+// alone: whoever follows it then reads something else than this catalog.
+const misfitLimit = 5
+
+// inspect compares tables with information_schema, and finds the parents whose
+// changes reach them through foreign keys.
+func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, error) {
+	var v verdict
+	err := s.queries.use(ctx, func(c *client.Conn) error {
+		parents := make(map[nameKey][]nameKey)
+		for _, tb := range tables {
+			key := s.key(tb.Spec.Schema, tb.Spec.Name)
+			fits, err := s.fits(c, &tb.Spec)
+			if err != nil {
+				return err
+			}
+			if !fits {
+				if s.misfits[key]++; s.misfits[key] <= misfitLimit {
+					v.bad = append(v.bad, tb)
+				}
+				continue
+			}
+			delete(s.misfits, key)
+			if err := s.parents(c, tb, key, parents); err != nil {
+				return err
+			}
+			v.good = append(v.good, tb)
+		}
+		if len(parents) > 0 {
+			s.feed.cfg.Tracker.adoptChildren(parents)
+		}
+		return nil
+	})
+	return v, err
+}
+
+// fits tells whether the catalog has the columns that the definition has, by
+// name, type and order.
+func (s *mysqlSource) fits(c *client.Conn, spec *TableSpec) (bool, error) {
+	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+
+		quoteMySQL(spec.Schema)+" AND TABLE_NAME = "+quoteMySQL(spec.Name)+" ORDER BY ORDINAL_POSITION")
+	if err != nil || len(rows) != len(spec.Columns) {
+		return false, err
+	}
+	for i, col := range spec.Columns {
+		row := rows[i]
+		if !strings.EqualFold(row[0], col.Name) {
+			return false, nil
+		}
+		if col.Type != "" && !strings.EqualFold(col.Type, row[1]) && !strings.EqualFold(col.Type, row[2]) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// maxAncestors bounds the walk up a chain of foreign keys.
+const maxAncestors = 1000
+
+// parents adds every table whose updates or deletes change rows of tb through
+// foreign keys: InnoDB does that by itself, and MariaDB does not log it.
+func (s *mysqlSource) parents(c *client.Conn, tb *Table, key nameKey, parents map[nameKey][]nameKey) error {
+	// The table itself may be its own ancestor.
+	seen := make(map[nameKey]bool)
+	next := []nameKey{{tb.Spec.Schema, tb.Spec.Name}}
+	for len(next) > 0 {
+		child := next[0]
+		next = next[1:]
+		rows, err := mysqlRows(c, "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "+
+			"WHERE CONSTRAINT_SCHEMA = "+quoteMySQL(child.schema)+" AND TABLE_NAME = "+quoteMySQL(child.name)+
+			" AND NOT (DELETE_RULE IN ('RESTRICT', 'NO ACTION') AND UPDATE_RULE IN ('RESTRICT', 'NO ACTION'))")
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			parent := s.key(row[0], row[1])
+			if !seen[parent] {
+				seen[parent] = true
+				parents[parent] = append(parents[parent], key)
+				next = append(next, nameKey{row[0], row[1]})
+			}
+		}
+		if len(seen) > maxAncestors {
+			return fmt.Errorf("feed: %s.%s has more than %d ancestors by foreign keys", tb.Spec.Schema, tb.Spec.Name, maxAncestors)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package feed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"freshet/cache/feed/binlog"
+)
+
+// The stream is asked for with the replication protocol's own commands (MySQL
+// source documentation, page_protocol_replication): go-mysql's syncer hides
+// checksums, buffers ten thousand events and reconnects in ways that repeat
+// events, so only its connection is used.
+
+const (
+	// heartbeatEvery is how often a silent server shows that it is there.
+	heartbeatEvery = time.Second
+	// dumpSilence ends a stream that has shown nothing for this long.
+	dumpSilence = 10 * time.Second
+	// maxEventBytes is how much of one event is kept in memory. A larger one is
+	// cut off, and what it is about is taken to have changed whole.
+	maxEventBytes = 64 << 20
+)
+
+// register announces a replica (COM_REGISTER_SLAVE).
+func register(c *client.Conn, serverID uint32) error {
+	data := make([]byte, 4, 64)
+	data = append(data, mysql.COM_REGISTER_SLAVE)
+	data = binary.LittleEndian.AppendUint32(data, serverID)
+	const host = "freshet"
+	data = append(data, byte(len(host)))
+	data = append(data, host...)
+	data = append(data, 0, 0)                        // user and password to show
+	data = append(data, 0, 0)                        // port
+	data = append(data, 0, 0, 0, 0)                  // rank
+	data = binary.LittleEndian.AppendUint32(data, 0) // master id
+	c.ResetSequence()
+	if err := c.WritePacket(data); err != nil {
+		return err
+	}
+	_, err := c.ReadOKPacket()
+	return err
+}
+
+// prepareDump sets what the server reads from user variables before a dump. It
+// returns whether events carry checksums until a format event says so.
+func prepareDump(c *client.Conn, facts mysqlFacts) (checksum bool, err error) {
+	beat := heartbeatEvery.Nanoseconds()
+	statement := fmt.Sprintf("SET @source_binlog_checksum = @@global.binlog_checksum, @master_binlog_checksum = @@global.binlog_checksum, "+
+		"@source_heartbeat_period = %d, @master_heartbeat_period = %d, @replica_uuid = UUID(), @slave_uuid = @replica_uuid", beat, beat)
+	if facts.maria {
+		statement += ", @mariadb_slave_capability = 4"
+	}
+	if _, err := c.Execute(statement); err != nil {
+		return false, err
+	}
+	return facts.vars["binlog_checksum"] != "" && facts.vars["binlog_checksum"] != "NONE", nil
+}
+
+// sendAnnotations is MariaDB's flag for annotate events. They are of no use but
+// for their length: events without a position are placed by adding lengths up.
+const sendAnnotations = 2
+
+// dumpFrom asks for everything after a place (COM_BINLOG_DUMP; MariaDB).
+func dumpFrom(c *client.Conn, serverID uint32, file string, offset uint64) error {
+	if offset > 1<<32-1 {
+		return fmt.Errorf("feed: offset %d is too far for a dump", offset)
+	}
+	data := make([]byte, 4, 64)
+	data = append(data, mysql.COM_BINLOG_DUMP)
+	data = binary.LittleEndian.AppendUint32(data, uint32(offset))
+	data = binary.LittleEndian.AppendUint16(data, sendAnnotations)
+	data = binary.LittleEndian.AppendUint32(data, serverID)
+	data = append(data, file...)
+	c.ResetSequence()
+	return c.WritePacket(data)
+}
+
+// dumpAfter asks for every transaction that is not in the set
+// (COM_BINLOG_DUMP_GTID; MySQL).
+func dumpAfter(c *client.Conn, serverID uint32, set *binlog.GTIDSet) error {
+	parsed, err := mysql.ParseMysqlGTIDSet(set.String())
+	if err != nil {
+		return err
+	}
+	encoded := parsed.Encode()
+	data := make([]byte, 4, 64+len(encoded))
+	data = append(data, mysql.COM_BINLOG_DUMP_GTID)
+	data = binary.LittleEndian.AppendUint16(data, 0)
+	data = binary.LittleEndian.AppendUint32(data, serverID)
+	data = binary.LittleEndian.AppendUint32(data, 0) // no file name
+	data = binary.LittleEndian.AppendUint64(data, 4) // the first event of a file
+	data = binary.LittleEndian.AppendUint32(data, uint32(len(encoded)))
+	data = append(data, encoded...)
+	c.ResetSequence()
+	return c.WritePacket(data)
+}
+
+// packet collects one packet, up to maxEventBytes; it is reused.
+type packet struct {
+	data  []byte
+	total int
+}
+
+func (p *packet) Write(b []byte) (int, error) {
+	p.total += len(b)
+	if room := maxEventBytes - len(p.data); room > 0 {
+		p.data = append(p.data, b[:min(len(b), room)]...)
+	}
+	return len(b), nil
+}
+
+func (p *packet) reset() {
+	if cap(p.data) > 1<<20 {
+		p.data = nil
+	}
+	p.data, p.total = p.data[:0], 0
+}
+
+var errStreamEnded = errors.New("the server ended the stream")
+
+// readEvent reads the next event's bytes, which live until the next call. cut
+// says that the event is longer than what is kept.
+func readEvent(c *client.Conn, p *packet) (data []byte, cut bool, err error) {
+	p.reset()
+	if err := c.ReadPacketTo(p); err != nil {
+		return nil, false, err
+	}
+	if len(p.data) == 0 {
+		return nil, false, io.ErrUnexpectedEOF
+	}
+	switch p.data[0] {
+	case mysql.OK_HEADER:
+		return p.data[1:], p.total > len(p.data), nil
+	case mysql.ERR_HEADER:
+		return nil, false, c.HandleErrorPacket(p.data)
+	case mysql.EOF_HEADER:
+		return nil, false, errStreamEnded
+	}
+	return nil, false, fmt.Errorf("feed: packet of unknown kind %#x in the stream", p.data[0])
+}
+
+// stream follows the log until the line or ctx ends.
+func (s *mysqlSource) stream(ctx context.Context) error {
+	conn, release, err := s.dsn.dial(ctx, "", dumpSilence)
+	if err != nil {
+		return err
+	}
+	defer closeQuietly(conn)
+	defer release()
+	facts, err := s.inspectServer(conn)
+	if err != nil {
+		return err
+	}
+	checksum, err := prepareDump(conn, facts)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.facts = facts
+	s.mu.Unlock()
+	r, err := s.begin(conn, facts)
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	r.checksum = checksum
+	var p packet
+	for {
+		data, cut, err := readEvent(conn, &p)
+		switch {
+		case errorNumber(err) == mysql.ER_MASTER_FATAL_ERROR_READING_BINLOG:
+			return fmt.Errorf("%w: %w", errPlaceLost, err)
+		case err != nil:
+			return err
+		}
+		if err := r.event(data, cut); err != nil {
+			return err
+		}
+	}
+}
+
+// begin asks for the stream: from where it broke off, if the server's history
+// is still the one it was, else from now, with everything forgotten.
+func (s *mysqlSource) begin(conn *client.Conn, facts mysqlFacts) (*mysqlReader, error) {
+	r, err := newMySQLReader(s, facts)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	place := s.place
+	s.mu.Unlock()
+	if facts.maria {
+		err = s.beginMaria(conn, r, place, facts)
+	} else {
+		err = s.beginMySQL(conn, r, place)
+	}
+	if err != nil {
+		r.close()
+		return nil, err
+	}
+	return r, nil
+}
+
+// beginMySQL starts by GTIDs. SHOW BINARY LOG STATUS reads the set and the
+// offset one after the other, so starting at the offset could miss a
+// transaction that is in neither.
+func (s *mysqlSource) beginMySQL(conn *client.Conn, r *mysqlReader, place mysqlPlace) error {
+	executed, err := readExecuted(conn)
+	if err != nil {
+		return err
+	}
+	received := s.feed.applier.receivedSet()
+	r.resuming = place.known && received != nil && executed.Contains(received)
+	if !r.resuming {
+		s.startOver(place)
+		received = executed
+	}
+	r.received = received
+	return dumpAfter(conn, s.serverID, received)
+}
+
+// startOver forgets the place; what was kept from before cannot be trusted.
+func (s *mysqlSource) startOver(place mysqlPlace) {
+	s.mu.Lock()
+	s.place = mysqlPlace{}
+	clear(s.held)
+	s.mu.Unlock()
+	if place.known {
+		s.feed.applier.lost()
+	}
+}
+
+func readExecuted(conn *client.Conn) (*binlog.GTIDSet, error) {
+	rows, err := mysqlRows(conn, "SELECT @@GLOBAL.gtid_executed")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return nil, errors.New("feed: the server does not tell gtid_executed")
+	}
+	return binlog.ParseGTIDSet(rows[0][0])
+}
+
+// beginMaria starts where a consistent snapshot says that its view ends.
+func (s *mysqlSource) beginMaria(conn *client.Conn, r *mysqlReader, place mysqlPlace, facts mysqlFacts) error {
+	if place.known && place.server == facts.identity {
+		domains, err := gtidAt(conn, place.file, place.offset)
+		if err != nil {
+			return err
+		}
+		if domains != nil && sameDomains(domains, place.domain) {
+			r.resuming = true
+			r.file, r.offset, r.domain = place.file, place.offset, place.domain
+			return dumpFrom(conn, s.serverID, place.file, place.offset)
+		}
+	}
+	s.startOver(place)
+	snap, err := mariaSnapshot(conn)
+	if err != nil {
+		return err
+	}
+	r.domain, err = gtidAt(conn, snap.file, snap.offset)
+	if err != nil {
+		return err
+	}
+	if r.domain == nil {
+		return fmt.Errorf("feed: the server does not know %s:%d in its own log", snap.file, snap.offset)
+	}
+	r.file, r.offset = snap.file, snap.offset
+	return dumpFrom(conn, s.serverID, snap.file, snap.offset)
+}

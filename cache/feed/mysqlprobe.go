@@ -1,0 +1,196 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-mysql-org/go-mysql/client"
+	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"freshet/cache/feed/binlog"
+)
+
+// gtidSighting is a MySQL server's gtid_executed: a transaction is in it once
+// other sessions can read it, which is later than it is in the log.
+type gtidSighting struct{ executed *binlog.GTIDSet }
+
+func (s gtidSighting) sees(c *commit) bool { return s.executed.Has(c.gtid) }
+
+func (s gtidSighting) covered(l *ledger) bool {
+	return l.received != nil && l.received.Contains(s.executed)
+}
+
+// opens is true at once: what gtid_executed lacked when the stream began comes
+// in the stream.
+func (s gtidSighting) opens() bool { return true }
+
+// mariaSighting is the place in the log that a consistent snapshot ends at:
+// commits become readable in the order of the log.
+type mariaSighting struct{ raw uint64 }
+
+func (s mariaSighting) sees(c *commit) bool    { return c.raw <= s.raw }
+func (s mariaSighting) covered(l *ledger) bool { return l.raw >= s.raw }
+func (s mariaSighting) opens() bool            { return true }
+
+// probe asks for a snapshot.
+func (s *mysqlSource) probe(ctx context.Context) (sighting, error) {
+	var seen sighting
+	err := s.probes.use(ctx, func(c *client.Conn) (err error) {
+		if s.fact().maria {
+			seen, err = s.probeMaria(c)
+		} else {
+			seen, err = s.probeMySQL(c)
+		}
+		return err
+	})
+	return seen, err
+}
+
+func (s *mysqlSource) probeMySQL(c *client.Conn) (sighting, error) {
+	rows, err := mysqlRows(c, "SELECT @@GLOBAL.gtid_executed")
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 1 {
+		return nil, errors.New("feed: the server does not tell gtid_executed")
+	}
+	if text := rows[0][0]; s.lastSeen == nil || text != s.lastText {
+		executed, err := binlog.ParseGTIDSet(text)
+		if err != nil {
+			return nil, err
+		}
+		if s.lastSeen != nil && !executed.Contains(s.lastSeen) {
+			s.lastSeen = nil
+			err := errors.New("gtid_executed has shrunk: the log was reset")
+			s.feed.lose(err)
+			return nil, err
+		}
+		s.lastText, s.lastSeen = text, executed
+	}
+	return gtidSighting{s.lastSeen}, nil
+}
+
+// mariaPlace is what MariaDB tells with a consistent snapshot.
+type mariaPlace struct {
+	file    string
+	offset  uint64
+	raw     uint64
+	domains map[uint32]uint64 // gtid_binlog_pos; it may run ahead of the snapshot
+}
+
+// mariaSnapshot asks, in one round trip, where in the log a snapshot taken now
+// ends (MariaDB knowledge base, "Enhancements for START TRANSACTION WITH
+// CONSISTENT SNAPSHOT"; gtid_binlog_pos runs ahead of what can be read, but
+// tells whether the log was reset).
+func mariaSnapshot(c *client.Conn) (mariaPlace, error) {
+	var p mariaPlace
+	status := make(map[string]string)
+	var failed error
+	each := func(r *mysql.Result, err error) {
+		if err != nil {
+			failed = err
+			return
+		}
+		if r.Resultset == nil {
+			return
+		}
+		for i := range r.RowNumber() {
+			name, err1 := r.GetString(i, 0)
+			value, err2 := r.GetString(i, 1)
+			if failed = errors.Join(failed, err1, err2); failed == nil {
+				status[strings.ToLower(name)] = strings.Clone(value)
+			}
+		}
+	}
+	_, err := c.ExecuteMultiple("START TRANSACTION WITH CONSISTENT SNAPSHOT; SHOW STATUS LIKE 'binlog_snapshot_%'; "+
+		"SELECT 'gtid', @@GLOBAL.gtid_binlog_pos; COMMIT", each)
+	if err = errors.Join(err, failed); err != nil {
+		return p, err
+	}
+	p.file = status["binlog_snapshot_file"]
+	if p.offset, err = strconv.ParseUint(status["binlog_snapshot_position"], 10, 40); err != nil {
+		return p, fmt.Errorf("feed: the server tells no binlog_snapshot_position: %w", err)
+	}
+	if p.raw, err = rawPlace(p.file, p.offset); err != nil {
+		return p, err
+	}
+	p.domains, err = parseMariaGTIDs(status["gtid"])
+	return p, err
+}
+
+func (s *mysqlSource) probeMaria(c *client.Conn) (sighting, error) {
+	p, err := mariaSnapshot(c)
+	if err != nil {
+		return nil, err
+	}
+	back := p.raw < s.lastRaw
+	for domain, sequence := range s.lastDomains {
+		back = back || p.domains[domain] < sequence
+	}
+	s.lastRaw, s.lastDomains = p.raw, p.domains
+	if back {
+		err := errors.New("the log goes backwards: it was reset")
+		s.feed.lose(err)
+		return nil, err
+	}
+	return mariaSighting{p.raw}, nil
+}
+
+// gtidAt returns the last sequence number of each domain before a place in
+// MariaDB's log; nil when the log has no such place.
+func gtidAt(c *client.Conn, file string, offset uint64) (map[uint32]uint64, error) {
+	rows, err := mysqlRows(c, fmt.Sprintf("SELECT IFNULL(BINLOG_GTID_POS(%s, %d), 'none')", quoteMySQL(file), offset))
+	if err != nil {
+		return nil, err
+	}
+	if len(rows) != 1 || rows[0][0] == "none" {
+		return nil, nil
+	}
+	return parseMariaGTIDs(rows[0][0])
+}
+
+// parseMariaGTIDs reads domain-server-sequence triples. Several of one domain
+// give the highest sequence.
+func parseMariaGTIDs(text string) (map[uint32]uint64, error) {
+	domains := make(map[uint32]uint64)
+	for _, part := range strings.Split(text, ",") {
+		if part = strings.TrimSpace(part); part == "" {
+			continue
+		}
+		fields := strings.Split(part, "-")
+		if len(fields) != 3 {
+			return nil, fmt.Errorf("feed: %q is not a MariaDB GTID", part)
+		}
+		domain, err1 := strconv.ParseUint(fields[0], 10, 32)
+		sequence, err2 := strconv.ParseUint(fields[2], 10, 64)
+		if err := errors.Join(err1, err2); err != nil {
+			return nil, fmt.Errorf("feed: %q is not a MariaDB GTID", part)
+		}
+		domains[uint32(domain)] = max(domains[uint32(domain)], sequence)
+	}
+	return domains, nil
+}
+
+func sameDomains(a, b map[uint32]uint64) bool { return maps.Equal(a, b) }
+
+// heartbeat remembers when the server last said that it has nothing more to
+// send, as Now gives it.
+type heartbeat struct{ at atomic.Int64 }
+
+// stuckAfter is how long a probe may wait for a stream that says it has nothing
+// to send: then what the probe saw will never come. A set of purged GTIDs was
+// added, or the sender reads a log that is no longer written.
+const stuckAfter = 3 * time.Second
+
+func (s *mysqlSource) nudge(context.Context, time.Duration) {
+	begun, waiting := s.feed.applier.oldestPending()
+	if waiting && s.heartbeat.at.Load()-begun > int64(stuckAfter) {
+		s.feed.lose(errors.New("the stream does not bring what the server has committed"))
+	}
+}
