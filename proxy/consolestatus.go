@@ -66,11 +66,13 @@ func (u *Upstream) feedStatus(add func(string, string, ...any)) {
 		state = "down: " + st.LastError
 	}
 	add("feed", "%s", state)
-	add("feed_position", "%s", st.Position)
+	add("feed_position", "%s", st.PositionText)
 	add("feed_proven_ms_ago", "%s", provenAgo(u.Feed))
 	add("feed_publication", "%s", st.Publication)
 	add("feed_slot", "%s", st.Slot)
-	add("feed_changes", "%d", st.Changes)
+	add("feed_rows", "%d", st.Rows)
+	add("feed_transactions", "%d", st.Transactions)
+	add("feed_tables", "%d", st.Tables)
 }
 
 func provenAgo(f *feed.Feed) string {

@@ -136,7 +136,8 @@ func (m sink) feed(u *Upstream) {
 	m.gauge(descUp, up)
 	m.gauge(descLag, u.lagSeconds())
 	m.gauge(descPosition, float64(u.Store.Applied()))
-	for kind, n := range st.Invalidations {
+	for kind, n := range map[string]uint64{"key": st.Marked.Key, "range": st.Marked.Range, "table": st.Marked.Table + st.Marked.Shape,
+		"database": st.Marked.Database, "all": st.Marked.All} {
 		m.counter(descInvalidated, n, kind)
 	}
 }

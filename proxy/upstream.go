@@ -145,32 +145,32 @@ func (u *Upstream) connect(ctx context.Context) error {
 	return err
 }
 
-// startFeed starts planner and feed. A feed that cannot start is not fatal:
-// Freshet then forwards, and says so loudly.
+// startFeed starts planner and feed, in this order: the feed tells the planner
+// of changed definitions. A feed that cannot start is not fatal: Freshet then
+// forwards, and says so loudly.
 func (u *Upstream) startFeed(ctx context.Context, c Config) {
 	var tracker *feed.Tracker
 	if u.Store != nil {
 		tracker = feed.NewTracker(u.Store)
 	}
-	if u.Store != nil && c.Feed != "off" {
-		f, err := feed.Open(ctx, feed.Config{
-			Dialect: u.Target.Dialect, DSN: u.Target.URL, Store: u.Store, Tracker: tracker, Log: u.log,
-			OnSchemaChange: func(schema, table string) { u.Planner.SchemaChanged(schema, table) },
-		})
-		if err != nil {
-			u.feedOff = err.Error()
-			u.log.Warn("the change feed is off: only caches WITH (TTL …) are kept", "cause", err)
-		}
-		u.Feed = f
-	} else if u.Store != nil {
-		u.feedOff = "--feed off"
-		u.log.Warn("the change feed is off: only caches WITH (TTL …) are kept", "cause", "--feed off")
-	}
-	if u.Feed == nil {
-		tracker = nil
-	}
 	u.Planner = planner.New(planner.Config{Dialect: u.plannerDialect(), Version: u.Server.Version,
 		Querier: sideQuerier{u.db}, Tracker: tracker, Log: u.log})
+	if u.Store == nil {
+		return
+	}
+	if c.Feed == "off" {
+		u.feedOff = "--feed off"
+	} else if f, err := feed.Open(ctx, feed.Config{
+		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), Store: u.Store, Tracker: tracker, Log: u.log,
+		OnSchemaChange: u.Planner.SchemaChanged,
+	}); err != nil {
+		u.feedOff = err.Error()
+	} else {
+		u.Feed = f
+	}
+	if u.Feed == nil {
+		u.log.Warn("the change feed is off: only caches WITH (TTL …) are kept", "cause", u.feedOff)
+	}
 }
 
 func (u *Upstream) plannerDialect() planner.Dialect {
