@@ -305,3 +305,11 @@ func (q *Replies[T]) compact() {
 		q.items, q.head = q.items[:n], 0
 	}
 }
+
+// Head is the message whose replies come next.
+func (q *Replies[T]) Head() (Expected[T], bool) {
+	if q.Len() == 0 {
+		return Expected[T]{}, false
+	}
+	return q.items[q.head], true
+}

@@ -1,0 +1,87 @@
+package postgres
+
+import (
+	"freshet/planner"
+	pg "freshet/protocol/postgres"
+)
+
+// bindMessage forwards a Bind, with the statement's name on the link.
+func (h *handler) bindMessage(body, frame []byte) bool {
+	portal, name, tail, ok := pg.BindNames(body)
+	if !ok {
+		return h.forwardRaw(pg.ReplyBind, frame)
+	}
+	alias, s, ok := h.bindTo(name)
+	if !ok {
+		return false
+	}
+	h.batch = true
+	h.setPortal(portal, s)
+	h.noteParams(s, body)
+	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name)})
+	if alias == string(name) {
+		h.send(frame)
+	} else {
+		h.out = pg.AppendBindAs(h.out[:0], portal, []byte(alias), tail)
+		h.send(h.out)
+	}
+	return true
+}
+
+// bindTo finds the name that a statement has on the link. ok is false when the
+// message has to wait or was answered by an error. A name that the session
+// does not know is passed on as it is: the server says that there is none.
+func (h *handler) bindTo(name []byte) (alias string, s *statement, ok bool) {
+	if !h.upstream() {
+		return "", nil, false
+	}
+	s = h.lookupStatement(name)
+	if s == nil {
+		h.hideUnnamed(name)
+		return string(name), nil, true
+	}
+	alias, at := h.onLink(s)
+	if at == placeWaiting {
+		return "", s, false
+	}
+	if at == placeChanged {
+		h.failUpstream(changedColumns())
+	}
+	return alias, s, true
+}
+
+// hideUnnamed: the client has no unnamed statement, but the link may have one
+// of another session's.
+func (h *handler) hideUnnamed(name []byte) {
+	if len(name) != 0 || h.native {
+		return
+	}
+	h.link().unnamed = nil
+	h.batch = true
+	h.replies.Push(pg.ReplyClose, pg.ActionSwallow, &op{})
+	h.send((&pg.Close{Target: pg.TargetStatement}).Append(nil))
+}
+
+func (h *handler) setPortal(portal []byte, s *statement) {
+	if h.portals == nil {
+		h.portals = map[string]*statement{}
+	}
+	h.portals[string(portal)] = s
+}
+
+// noteParams keeps the parameters of a statement whose effects are looked
+// into: set_config takes a setting's name as one.
+func (h *handler) noteParams(s *statement, body []byte) {
+	h.lastParams = nil
+	if s != nil {
+		switch classOf(s.st) {
+		case planner.ClassOther, planner.ClassSession:
+		default:
+			return
+		}
+	}
+	var m pg.Bind
+	if m.Decode(clone(body)) == nil {
+		h.lastParams = m.Params
+	}
+}

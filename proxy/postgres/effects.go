@@ -1,0 +1,280 @@
+package postgres
+
+import (
+	"bytes"
+	"slices"
+
+	"freshet/planner"
+	pg "freshet/protocol/postgres"
+)
+
+// effects notes, when a statement is sent, what it may do to the session, and
+// returns a way to take back what would be wrong if it fails. The statement's
+// class decides; texts are only looked into for what no class and no catalog
+// tells.
+// Simple says that a simple query is about to be sent.
+func (h *handler) effects(st *planner.Statement, text []byte, params [][]byte, simple bool) (undo func()) {
+	ls := h.link()
+	ls.user = h.s.ID
+	class := classOf(st)
+	switch class {
+	case planner.ClassRead, planner.ClassTransaction:
+		return nil
+	case planner.ClassWrite, planner.ClassSchema:
+		h.wrote = true
+		h.touchesSequences(ls)
+		return nil
+	}
+	h.wrote, h.dirty, ls.hidden = true, true, true
+	if h.passthrough {
+		return nil
+	}
+	h.noteCustoms(text, params)
+	if readsSession(st, text) {
+		h.asksSequences(ls)
+	} else {
+		h.touchesSequences(ls)
+	}
+	switch {
+	case forgetsPrepared(text):
+		return h.forgetAll(ls)
+	case speaksOfPrepared(text):
+		h.goNative(simple)
+	}
+	return nil
+}
+
+// touchesSequences: the statement may draw from sequences, so currval and
+// lastval mean this session's values on this link from now on.
+func (h *handler) touchesSequences(ls *linkState) {
+	ls.writer = h.s.ID
+	if h.shared.usesSequences.Load() {
+		h.keepsLink = true
+	}
+}
+
+// asksSequences: the statement asks for values that were drawn before. If
+// another session has drawn since on this link, they would be that session's:
+// the server is made to forget them, and says itself that there is none. From
+// now on sessions keep the link on which they wrote.
+func (h *handler) asksSequences(ls *linkState) {
+	h.shared.usesSequences.Store(true)
+	h.keepsLink = true
+	if ls.writer == h.s.ID || ls.writer == 0 {
+		return
+	}
+	ls.writer = h.s.ID
+	if h.tx == pg.TxIdle && !h.batch && h.replies.Idle() {
+		h.ownQuery("DISCARD SEQUENCES", nil)
+	}
+}
+
+// goNative gives the client's statements their own names on the link, since
+// its SQL may speak of them. One that cannot be parsed any more is not there;
+// before a simple query a Sync keeps its error from taking the query along.
+func (h *handler) goNative(simple bool) {
+	if h.native {
+		return
+	}
+	h.native = true
+	if len(h.statements) == 0 {
+		return
+	}
+	for _, s := range h.statements {
+		h.sendParse(s.name, s, pg.ActionHide, nil)
+	}
+	if simple {
+		h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
+		h.send(pg.Sync.Append(nil))
+	}
+}
+
+// forgetAll: DISCARD ALL or DEALLOCATE ALL. The statements are gone at once
+// for what is sent behind it; if it fails they are back.
+func (h *handler) forgetAll(ls *linkState) (undo func()) {
+	statements, prepared := h.statements, ls.prepared
+	h.statements, ls.prepared = nil, map[string]*linkStatement{}
+	return func() {
+		if len(h.statements) == 0 {
+			h.statements = statements
+		}
+		if len(ls.prepared) == 0 {
+			ls.prepared = prepared
+		}
+	}
+}
+
+// maxCustoms bounds the settings that are asked for by name.
+const maxCustoms = 64
+
+// noteCustoms collects names that could be customised settings: two words with
+// a dot between. pg_settings does not show those that were made by setting
+// them, so they are asked for by name.
+func (h *handler) noteCustoms(text []byte, params [][]byte) {
+	add := func(name []byte) {
+		if len(name) < 64 && len(h.customs) < maxCustoms && !slices.Contains(h.customs, string(name)) {
+			h.customs = append(h.customs, string(name))
+		}
+	}
+	if len(text) <= maxPlanned {
+		dottedNames(text, add)
+	}
+	for _, p := range params {
+		if len(p) < 64 {
+			dottedNames(p, func(name []byte) {
+				if len(name) == len(p) {
+					add(name)
+				}
+			})
+		}
+	}
+}
+
+func isWordByte(c byte) bool {
+	return c == '_' || c == '$' || c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= 0x80
+}
+
+// dottedNames calls f with each run of words joined by dots that has a dot and
+// starts with a letter.
+func dottedNames(text []byte, f func([]byte)) {
+	for i := 0; i < len(text); {
+		if !isWordByte(text[i]) {
+			i++
+			continue
+		}
+		start, dots := i, 0
+		for i < len(text) && (isWordByte(text[i]) || text[i] == '.' && i+1 < len(text) && isWordByte(text[i+1])) {
+			if text[i] == '.' {
+				dots++
+			}
+			i++
+		}
+		if dots > 0 && (text[start] < '0' || text[start] > '9') && text[start] < 0x80 {
+			f(text[start:i])
+		}
+	}
+}
+
+// words calls f with each word of a text in lower case, and the byte other
+// than space that precedes it (0: none, 'w': another word), until f tells
+// false. Comments count as space; strings and quoted names are passed over.
+func words(text []byte, f func(word []byte, before byte) bool) {
+	var buf [16]byte
+	before := byte(0)
+	for i := 0; i < len(text); {
+		if n := skipUnworded(text[i:]); n > 0 {
+			if c := text[i]; c != ' ' && c != '\t' && c != '\n' && c != '\r' && (n == 1 || c == '\'' || c == '"') {
+				before = c
+			}
+			i += n
+			continue
+		}
+		start := i
+		for i < len(text) && isWordByte(text[i]) {
+			i++
+		}
+		if !f(lowered(buf[:0], text[start:i]), before) {
+			return
+		}
+		before = 'w'
+	}
+}
+
+// lowered gives a word in lower case, or nothing if it is longer than any that
+// is looked for.
+func lowered(dst, word []byte) []byte {
+	if len(word) > cap(dst) {
+		return dst
+	}
+	for _, c := range word {
+		if c >= 'A' && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+// skipUnworded is how many bytes at the front are no part of a word: a comment,
+// a string, a quoted name, or one other byte.
+func skipUnworded(text []byte) int {
+	c := text[0]
+	end := ""
+	switch {
+	case isWordByte(c):
+		return 0
+	case c == '\'', c == '"':
+		end = string(c)
+	case bytes.HasPrefix(text, []byte("--")):
+		end = "\n"
+	case bytes.HasPrefix(text, []byte("/*")):
+		end = "*/"
+	default:
+		return 1
+	}
+	from := min(len(end), len(text))
+	if n := bytes.Index(text[from:], []byte(end)); n >= 0 {
+		return from + n + len(end)
+	}
+	return len(text)
+}
+
+// readsSession tells whether the answer speaks of what the session did before;
+// in PostgreSQL that is currval and lastval.
+func readsSession(st *planner.Statement, text []byte) bool {
+	if st != nil {
+		if p := st.Plan(); p != nil {
+			return p.ReadsSession
+		}
+	}
+	return mentionsSequences(text)
+}
+
+func mentionsSequences(text []byte) (found bool) {
+	words(text, func(w []byte, _ byte) bool {
+		found = bytes.Equal(w, []byte("currval")) || bytes.Equal(w, []byte("lastval"))
+		return !found
+	})
+	return found
+}
+
+// speaksOfPrepared: a statement of the text is, or explains or uses, PREPARE,
+// EXECUTE or DEALLOCATE of one name.
+func speaksOfPrepared(text []byte) (found bool) {
+	starts := true
+	previous := ""
+	words(text, func(w []byte, before byte) bool {
+		switch string(w) {
+		case "prepare", "execute":
+			found = starts || before == 0 || before == ';' || previous == "as"
+			starts = false
+		case "deallocate":
+			found = before == 0 || before == ';' || starts
+		case "explain", "analyze", "verbose":
+			// What is explained starts anew.
+		case "all":
+			if previous == "deallocate" || previous == "prepare" {
+				found = false
+			}
+			starts = false
+		default:
+			starts = before == ')' && starts
+		}
+		previous = string(w)
+		return !found || previous == "deallocate" || previous == "prepare"
+	})
+	return found
+}
+
+// forgetsPrepared: the text has DISCARD ALL or DEALLOCATE [PREPARE] ALL.
+func forgetsPrepared(text []byte) (found bool) {
+	var last, beforeLast string
+	words(text, func(w []byte, before byte) bool {
+		if string(w) == "all" && before == 'w' {
+			found = last == "discard" || last == "deallocate" || last == "prepare" && beforeLast == "deallocate"
+		}
+		beforeLast, last = last, string(w)
+		return !found
+	})
+	return found
+}

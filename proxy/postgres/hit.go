@@ -1,0 +1,265 @@
+package postgres
+
+import (
+	"encoding/binary"
+
+	"freshet/planner"
+	pg "freshet/protocol/postgres"
+	"freshet/proxy"
+)
+
+// The kinds of store keys. What an answer holds: the kind says whether the
+// columns' description comes before the rows.
+const (
+	keyQuery     byte = 'q' // a simple query: described
+	keyDescribed byte = 'd' // Bind, Describe, Execute
+	keyPlain     byte = 'e' // Bind, Execute
+)
+
+// verdict is what became of looking for a unit.
+type verdict uint8
+
+const (
+	unitForward verdict = iota // its messages go their ordinary way
+	unitDone                   // it was answered
+	unitWait                   // more bytes, or something else, is waited for
+)
+
+// claim is what was decided about the statement at the head of the input
+// while its messages still wait for a link. There is one at most.
+type claim struct {
+	capture *capture // nil: nothing is kept
+}
+
+var (
+	readyIdle  = (&pg.ReadyForQuery{Status: pg.TxIdle}).Append(nil)
+	boundOnly  = pg.BindComplete.Append(nil)
+	parsedOnly = pg.ParseComplete.Append(nil)
+	parsedAnd  = pg.BindComplete.Append(pg.ParseComplete.Append(nil))
+)
+
+// unit looks whether the head of the input can be answered here.
+func (h *handler) unit(in []byte) (used int, _ verdict) {
+	switch in[0] {
+	case pg.TypeParse, pg.TypeBind, pg.TypeDescribe:
+	default:
+		return 0, unitForward
+	}
+	u := &h.found
+	switch u.match(in) {
+	case shapeMore:
+		return 0, unitWait
+	case shapeRun:
+		return h.run(u)
+	case shapeLook:
+		return h.look(u)
+	}
+	return 0, unitForward
+}
+
+// run answers a run of one statement, or decides how it is forwarded.
+func (h *handler) run(u *found) (int, verdict) {
+	text, oids, s := u.parse.Text, u.parse.OIDs, h.lookupStatement(u.name)
+	switch {
+	case !h.cacheable():
+		return h.runForward(u, s)
+	case u.hasParse && len(u.name) > 0 && s != nil:
+		return 0, unitForward // the name is in use: the server's error
+	case !u.hasParse && s == nil:
+		return 0, unitForward // there is no such statement: likewise
+	case !u.hasParse:
+		text, oids = s.text, s.oids
+	}
+	if value, ok := h.takeJoined(); ok {
+		h.answerRun(u, value)
+		return u.size, unitDone
+	}
+	k := h.runKey(u, text, oids)
+	if u.hasParse || s.current() {
+		value, ok := h.s.Lookup(k)
+		h.s.KeepKey(k)
+		if ok {
+			h.answerRun(u, value)
+			return u.size, unitDone
+		}
+	} else {
+		h.s.KeepKey(k)
+	}
+	return h.runMiss(u, text, oids, s)
+}
+
+// current tells whether the tables' definitions are what they were when the
+// client parsed the statement, as far as the planner knows.
+func (s *statement) current() bool {
+	return s.st != nil && s.plan != nil && s.st.Plan() == s.plan
+}
+
+func (h *handler) runKey(u *found, text []byte, oids []uint32) []byte {
+	kind := keyPlain
+	if u.describe {
+		kind = keyDescribed
+	}
+	k := h.s.Key(kind, h.context)
+	k = binary.LittleEndian.AppendUint32(k, uint32(len(text)))
+	k = append(k, text...)
+	k = binary.LittleEndian.AppendUint32(k, uint32(len(oids)))
+	for _, oid := range oids {
+		k = binary.LittleEndian.AppendUint32(k, oid)
+	}
+	return append(k, u.bind.Tail...)
+}
+
+// answerRun tells the whole answer to a run from its rows.
+func (h *handler) answerRun(u *found, value []byte) {
+	before := boundOnly
+	if u.hasParse {
+		before = parsedAnd
+		h.parsedHere(u)
+	}
+	h.s.Write(before)
+	h.s.Write(value)
+	h.s.Write(readyIdle)
+}
+
+// parsedHere notes a Parse that was answered without the link. A text that
+// was parsed before keeps its statement.
+func (h *handler) parsedHere(u *found) {
+	s := h.lookupStatement(u.name)
+	if s != nil && s.same(u.parse.Text, u.parse.OIDs) && (s.st == nil || s.current()) {
+		return
+	}
+	h.setStatement(h.newStatement(&u.parse, nil))
+}
+
+// runMiss plans a run that was not answered and asks whether its answer is
+// to be kept or is on its way already.
+func (h *handler) runMiss(u *found, text []byte, oids []uint32, s *statement) (int, verdict) {
+	if consoleKind(text) != notConsole && h.consoleRun(u, text) {
+		return u.size, unitDone
+	}
+	st, ok := h.planned(text, oids, s)
+	if !ok {
+		return 0, unitWait
+	}
+	if s != nil && !u.hasParse {
+		s.adoptPlan(st)
+	}
+	if st == nil || st.Plan() == nil || s != nil && !u.hasParse && !s.current() || h.joinFailed || !h.parameters(u, s) {
+		h.joinFailed = false
+		h.s.Forwarded(st, "")
+		h.claim = &claim{}
+		return 0, unitForward
+	}
+	k := h.runKey(u, text, oids)
+	miss, fill := h.s.Miss(k, st, h.params)
+	h.s.KeepKey(k)
+	switch miss {
+	case proxy.MissJoin:
+		h.waiting = true
+		return 0, unitWait
+	case proxy.MissFill:
+		h.claim = &claim{capture: &capture{fill: fill, described: u.describe}}
+	default:
+		h.claim = &claim{}
+	}
+	return 0, unitForward
+}
+
+// runForward notes a run that is not looked up because of the session's state.
+func (h *handler) runForward(u *found, s *statement) (int, verdict) {
+	text, oids := u.parse.Text, u.parse.OIDs
+	if !u.hasParse {
+		if s == nil {
+			return 0, unitForward
+		}
+		text, oids = s.text, s.oids
+	}
+	st, ok := h.planned(text, oids, s)
+	if !ok {
+		return 0, unitWait
+	}
+	h.s.Forwarded(st, "the session has temporary tables")
+	h.claim = &claim{}
+	return 0, unitForward
+}
+
+// adoptPlan gives a statement that was only hit so far its plan.
+func (s *statement) adoptPlan(st *planner.Statement) {
+	if s.st == nil {
+		s.st = st
+		if st != nil {
+			s.plan = st.Plan()
+		}
+	}
+}
+
+// parameters reads the run's parameters for the planner; false if the formats
+// do not fit, which is for the server to say.
+func (h *handler) parameters(u *found, s *statement) bool {
+	h.params = h.params[:0]
+	types := u.parse.OIDs
+	if !u.hasParse {
+		if types = s.oids; s.params != nil {
+			types = s.params
+		}
+	}
+	for i, p := range u.bind.Params {
+		format, ok := u.bind.ParamFormat(i)
+		if !ok || format > pg.FormatBinary {
+			return false
+		}
+		param := planner.Param{Null: p == nil, Binary: format == pg.FormatBinary, Data: p}
+		if i < len(types) {
+			param.Type = types[i]
+		}
+		h.params = append(h.params, param)
+	}
+	return true
+}
+
+// maxPlanned bounds the texts that are planned; a longer one may do anything.
+const maxPlanned = 16 << 10
+
+// maxPlanTries bounds how often a statement is planned anew because its
+// tables' definitions change while it is being planned.
+const maxPlanTries = 3
+
+// planned gives the statement of a text with its plan, or blocks the session
+// until there is one. A nil statement means that nothing is known of it.
+func (h *handler) planned(text []byte, oids []uint32, s *statement) (*planner.Statement, bool) {
+	if len(text) > maxPlanned {
+		return nil, true
+	}
+	var st *planner.Statement
+	if s != nil && s.st != nil && s.same(text, oids) {
+		st = s.st
+	} else {
+		st = h.s.Upstream.Planner.Statement(h.scope, text, oids)
+	}
+	if st == nil || st.Plan() != nil || h.planTries >= maxPlanTries {
+		h.planTries = 0
+		return st, true
+	}
+	h.planTries++
+	h.waiting = true
+	h.s.Plan(st, func() { h.waiting = false })
+	return nil, false
+}
+
+// Joined brings the answer that another session's fill was waiting for. The
+// statement is still at the head of the input and is offered again next; it
+// then finds the answer, or that there is none and it has to be forwarded.
+func (h *handler) Joined(value []byte, ok bool) {
+	h.waiting = false
+	h.joined, h.joinFailed = nil, !ok
+	if ok {
+		h.joined = value
+	}
+}
+
+// takeJoined gives the answer that a join has brought, once.
+func (h *handler) takeJoined() ([]byte, bool) {
+	v := h.joined
+	h.joined = nil
+	return v, v != nil
+}

@@ -1,0 +1,158 @@
+package postgres
+
+import (
+	pg "freshet/protocol/postgres"
+)
+
+// link is the attached link's state; there must be one.
+func (h *handler) link() *linkState { return h.s.Link.State.(*linkState) }
+
+// acquire tells whether a link is attached; if not, LinkReady follows.
+func (h *handler) acquire() bool {
+	if h.s.Link != nil || h.s.AcquireLink(h.poolKey) {
+		return true
+	}
+	h.waiting = true
+	return false
+}
+
+// LinkReady answers acquire.
+func (h *handler) LinkReady(err error) {
+	h.waiting = false
+	switch {
+	case h.stage == stageClosed:
+	case err != nil:
+		h.noLink(err)
+	case h.stage == stageGreet:
+		h.greetFromLink()
+	default:
+		h.adopt()
+	}
+}
+
+// upstream tells whether messages can be sent: a link is attached and has this
+// session's settings. If not, the session is blocked until it is.
+func (h *handler) upstream() bool {
+	if !h.acquire() {
+		return false
+	}
+	if !h.linkReady {
+		h.adopt()
+	}
+	return h.linkReady
+}
+
+// adopt makes the link what the session expects: what another session may have
+// left is reset, and this session's settings are made again. The client's
+// messages wait until that is known to have worked; they must not run under
+// settings that are not theirs.
+func (h *handler) adopt() {
+	ls := h.link()
+	if ls.settings == h.state.settings && (!ls.hidden || ls.user == h.s.ID) {
+		h.linkReady = true
+		return
+	}
+	text := "RESET ALL"
+	if h.state.settings != "" {
+		text += "; SELECT " + h.state.settings
+	}
+	failed := false
+	h.ownQuery(text, func(kind byte, _ []byte) {
+		switch kind {
+		case pg.TypeErrorResponse:
+			failed = true
+		case pg.TypeReadyForQuery:
+			if failed {
+				h.s.DropLink()
+				h.fatal("08006", "the session's settings cannot be restored on another upstream connection")
+				return
+			}
+			ls.settings, ls.hidden = h.state.settings, false
+			h.linkReady, h.resume = true, true
+		}
+	})
+	h.hold()
+}
+
+// ownQuery runs a text for the proxy itself; nothing of it reaches the client.
+func (h *handler) ownQuery(text string, seen func(kind byte, body []byte)) {
+	h.link().unnamed = nil
+	h.replies.Push(pg.ReplyQuery, pg.ActionHide, &op{seen: seen})
+	h.s.Link.Write((&pg.Query{Text: []byte(text)}).Append(nil))
+}
+
+// settle is called whenever an answer is complete: if nothing is open on the
+// link, its state is asked for where it may have changed, and the link is given
+// back unless something on it is the session's.
+func (h *handler) settle() {
+	if h.stage != stageReady || h.s.Link == nil || !h.replies.Idle() || h.batch || h.tx != pg.TxIdle {
+		return
+	}
+	if h.wrote {
+		h.wrote = false
+		h.noteWrite()
+	}
+	switch {
+	case h.passthrough:
+		h.s.Link.PinnedBy = "replication"
+	case h.dirty && !h.askFailed:
+		if !h.asking {
+			h.askState()
+		}
+	case h.resume: // the client's next message is on its way to this link
+	default:
+		h.askFailed = false
+		h.tidy()
+	}
+}
+
+// tidy gives the link back if it can.
+func (h *handler) tidy() {
+	if h.s.Link == nil || h.holding || h.waiting || !h.replies.Idle() || h.batch || h.tx != pg.TxIdle || h.stage != stageReady {
+		return
+	}
+	if h.s.Link.PinnedBy = h.pinnedBy(); h.s.Link.PinnedBy == "" {
+		h.release()
+	}
+}
+
+// pinnedBy says why the link cannot be given back, or "".
+func (h *handler) pinnedBy() string {
+	switch {
+	case h.passthrough:
+		return "replication"
+	case h.dirty || h.asking:
+		return "unknown session state"
+	case h.cancels > 0:
+		return "a cancel request under way"
+	case h.keepsLink:
+		return "values of sequences"
+	case h.native:
+		return "prepared statements"
+	}
+	return h.state.pinnedBy()
+}
+
+func (h *handler) mayRelease() bool {
+	return h.stage == stageReady && h.tx == pg.TxIdle && !h.batch && h.linkReady && h.pinnedBy() == ""
+}
+
+// release gives the link back. Statements that were prepared while the session
+// had a state of its own are closed first: what their names meant may not be
+// what they mean to others.
+func (h *handler) release() {
+	ls := h.link()
+	if h.closePrivate(ls) {
+		return // settle comes again
+	}
+	h.linkReady = false
+	h.s.ReleaseLink()
+}
+
+// noteWrite raises the session's barrier: no answer from before this point.
+func (h *handler) noteWrite() {
+	h.s.Wrote()
+	if f := h.s.Upstream.Feed; f != nil {
+		h.barrier = f.Ticket()
+	}
+}

@@ -1,0 +1,106 @@
+package postgres
+
+import (
+	pg "freshet/protocol/postgres"
+)
+
+// parse forwards a Parse. Errors and types come from the server, which parses
+// anew each time; only the name is another on the link.
+func (h *handler) parse(body, frame []byte) bool {
+	var m pg.Parse
+	if m.Decode(body) != nil {
+		return h.forwardRaw(pg.ReplyParse, frame)
+	}
+	st, ok := h.planned(m.Text, m.OIDs, nil)
+	if !ok || !h.upstream() {
+		return false
+	}
+	s := h.newStatement(&m, st)
+	switch {
+	case len(m.Name) == 0:
+		h.parseUnnamed(s, frame)
+	case h.native:
+		h.parseNative(s, frame)
+	case h.statements[s.name] != nil:
+		return h.parseInUse(s, h.statements[s.name])
+	default:
+		h.parseNamed(s)
+	}
+	return true
+}
+
+func (h *handler) parseUnnamed(s *statement, frame []byte) {
+	ls := h.link()
+	h.batch = true
+	h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st, undo: func() {
+		// The server drops the unnamed statement before it parses the new one.
+		ls.unnamed = nil
+		if h.unnamed == s {
+			h.unnamed = nil
+		}
+	}})
+	h.unnamed, ls.unnamed = s, s
+	h.send(frame)
+}
+
+func (h *handler) parseNative(s *statement, frame []byte) {
+	h.batch = true
+	if h.statements[s.name] != nil { // the server's error; the old one stays
+		h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st})
+	} else {
+		h.setStatement(s)
+		h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st, undo: func() { h.dropStatement(s) }})
+	}
+	h.send(frame)
+}
+
+// parseInUse lets the server itself refuse a name that is in use: the link has
+// the old statement under some name, and is asked to parse the new text under
+// that same one. Whatever else is wrong with the text comes first, as it would.
+func (h *handler) parseInUse(s, old *statement) bool {
+	name, at := h.onLink(old)
+	if at == placeWaiting {
+		return false
+	}
+	h.sendParse(name, s, pg.ActionForward, nil)
+	return true
+}
+
+func (h *handler) parseNamed(s *statement) {
+	ls := h.link()
+	key := h.linkKey(s)
+	if ls.prepared[key] != nil {
+		h.sendClose(ls, key)
+	}
+	h.evict(ls)
+	p := h.addPrepared(ls, key, s)
+	h.setStatement(s)
+	h.sendParse(p.name, s, pg.ActionForward, func() {
+		forgetPrepared(ls, key, p)
+		h.dropStatement(s)
+	})
+	h.sendDescribe(p.name, func(description []byte) {
+		p.description = description
+		s.describe(description)
+		h.remember(s, description)
+	})
+}
+
+// dropStatement takes back a statement that was not parsed after all.
+func (h *handler) dropStatement(s *statement) {
+	if h.statements[s.name] == s {
+		delete(h.statements, s.name)
+	}
+}
+
+// forwardRaw passes on a message that cannot be read here; the server will say
+// what is wrong with it.
+func (h *handler) forwardRaw(kind pg.ReplyKind, frame []byte) bool {
+	if !h.upstream() {
+		return false
+	}
+	h.batch = true
+	h.replies.Push(kind, pg.ActionForward, &op{})
+	h.send(frame)
+	return true
+}

@@ -1,0 +1,107 @@
+package postgres
+
+import (
+	"freshet/planner"
+	pg "freshet/protocol/postgres"
+	"freshet/proxy"
+)
+
+// query takes a simple query.
+func (h *handler) query(body, frame []byte) bool {
+	var m pg.Query
+	if m.Decode(body) != nil {
+		return h.sendQuery(frame, nil, nil, nil) // the server's own error
+	}
+	if h.claim == nil && h.quiet() {
+		done, ok := h.queryHere(m.Text)
+		if done || !ok {
+			return ok
+		}
+	}
+	st, ok := h.planned(m.Text, nil, nil)
+	if !ok {
+		return false
+	}
+	if h.claim == nil {
+		h.noteForwarded(st)
+		h.claim = &claim{}
+	}
+	return h.sendQuery(frame, m.Text, st, h.claim.capture)
+}
+
+// queryHere answers a simple query without the link if it can (done), or
+// decides how it is forwarded; ok is false when that has to wait.
+func (h *handler) queryHere(text []byte) (done, ok bool) {
+	if value, ok := h.takeJoined(); ok {
+		h.answerQuery(value)
+		return true, true
+	}
+	if h.cacheable() && len(text) <= maxPlanned {
+		k := append(h.s.Key(keyQuery, h.context), text...)
+		value, ok := h.s.Lookup(k)
+		h.s.KeepKey(k)
+		if ok {
+			h.answerQuery(value)
+			return true, true
+		}
+	}
+	if consoleKind(text) != notConsole && h.consoleQuery(text) {
+		return true, true
+	}
+	st, ok := h.planned(text, nil, nil)
+	if !ok {
+		return false, false
+	}
+	if st == nil || st.Plan() == nil || !h.cacheable() || h.joinFailed {
+		h.joinFailed = false
+		h.s.Forwarded(st, "")
+		h.claim = &claim{}
+		return false, true
+	}
+	k := append(h.s.Key(keyQuery, h.context), text...)
+	miss, fill := h.s.Miss(k, st, nil)
+	h.s.KeepKey(k)
+	switch miss {
+	case proxy.MissJoin:
+		h.waiting = true
+		return false, false
+	case proxy.MissFill:
+		h.claim = &claim{capture: &capture{fill: fill, described: true}}
+	default:
+		h.claim = &claim{}
+	}
+	return false, true
+}
+
+func (h *handler) answerQuery(value []byte) {
+	h.unnamed = nil // a simple query ends the unnamed statement
+	h.s.Write(value)
+	h.s.Write(readyIdle)
+}
+
+// noteForwarded notes a statement that goes upstream without a look at the
+// cache.
+func (h *handler) noteForwarded(st *planner.Statement) {
+	if h.tx != pg.TxIdle && classOf(st) == planner.ClassRead {
+		h.s.InTransaction(st)
+		return
+	}
+	h.s.Forwarded(st, "")
+}
+
+func (h *handler) sendQuery(frame, text []byte, st *planner.Statement, c *capture) bool {
+	if !h.upstream() {
+		return false
+	}
+	h.claim = nil
+	undo := h.effects(st, text, nil, true)
+	h.unnamed, h.link().unnamed = nil, nil
+	if h.replies.Push(pg.ReplyQuery, pg.ActionForward, &op{st: st, capture: c, undo: undo}) {
+		h.batch = false
+	}
+	h.send(frame)
+	h.s.Sent()
+	return true
+}
+
+func (h *handler) send(frame []byte) { h.s.Link.Write(frame) }

@@ -1,0 +1,362 @@
+package postgres
+
+import (
+	"bytes"
+	"encoding/binary"
+	"strconv"
+
+	"freshet/planner"
+	pg "freshet/protocol/postgres"
+)
+
+// statement is a prepared statement as the client knows it. It lives in the
+// session; on links it exists only where it was needed.
+type statement struct {
+	name string // the client's
+	text []byte
+	oids []uint32
+	st   *planner.Statement // nil while nothing but hits needed it
+	// plan is what was planned when the client parsed the statement. Once the
+	// planner has another, the tables' definitions may have changed since, and
+	// what the server would say of this statement is the server's to say.
+	plan *planner.Plan
+	// description is ParameterDescription and RowDescription or NoData, as the
+	// server sent them when the client parsed it; nil if it was not asked.
+	description []byte
+	params      []uint32 // the parameters' types, from description
+	// own tells it apart from another session's of the same text, when the
+	// session's state could give the names in it another meaning.
+	own uint64
+}
+
+// linkStatement is a statement as one link has it.
+type linkStatement struct {
+	name        string
+	description []byte // nil until the server has answered
+	private     bool   // belongs to the session that has the link
+	used        uint64
+}
+
+// maxPrepared bounds the statements kept on one link.
+const maxPrepared = 512
+
+// linkKey is what a statement must have in common with one that a link has.
+func (h *handler) linkKey(s *statement) string {
+	k := binary.LittleEndian.AppendUint32(nil, uint32(h.scope))
+	k = binary.LittleEndian.AppendUint64(k, s.own)
+	k = binary.LittleEndian.AppendUint32(k, uint32(len(s.oids)))
+	for _, oid := range s.oids {
+		k = binary.LittleEndian.AppendUint32(k, oid)
+	}
+	return string(append(k, s.text...))
+}
+
+// lookupStatement finds a statement of the session, nil if there is none.
+func (h *handler) lookupStatement(name []byte) *statement {
+	if len(name) == 0 {
+		return h.unnamed
+	}
+	return h.statements[string(name)]
+}
+
+func (h *handler) setStatement(s *statement) {
+	if s.name == "" {
+		h.unnamed = s
+		return
+	}
+	if h.statements == nil {
+		h.statements = map[string]*statement{}
+	}
+	h.statements[s.name] = s
+}
+
+// forgetStatement takes a statement out and returns a way to put it back.
+func (h *handler) forgetStatement(name string) (undo func()) {
+	old := h.lookupStatement([]byte(name))
+	if name == "" {
+		h.unnamed = nil
+	} else {
+		delete(h.statements, name)
+	}
+	return func() {
+		if old != nil {
+			h.setStatement(old)
+		}
+	}
+}
+
+// newStatement makes what a Parse asks for.
+func (h *handler) newStatement(m *pg.Parse, st *planner.Statement) *statement {
+	s := &statement{name: string(m.Name), text: clone(m.Text), oids: append([]uint32(nil), m.OIDs...), st: st}
+	if st != nil {
+		s.plan = st.Plan()
+	}
+	if h.dirty || h.state.pinnedBy() != "" {
+		s.own = h.s.ID
+	}
+	return s
+}
+
+func (s *statement) same(text []byte, oids []uint32) bool {
+	if len(oids) != len(s.oids) || !bytes.Equal(text, s.text) {
+		return false
+	}
+	for i := range oids {
+		if oids[i] != s.oids[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// describe keeps what the server says of the statement.
+func (s *statement) describe(description []byte) {
+	s.description = description
+	var m pg.ParameterDescription
+	if kind, body, size, err := pg.Next(description, pg.MaxMessageLen); err == nil && size > 0 && kind == pg.TypeParameterDescription && m.Decode(body) == nil {
+		s.params = m.OIDs
+	}
+}
+
+// sameParameters compares the types of two descriptions.
+func sameParameters(a, b []byte) bool {
+	_, _, n, err := pg.Next(a, pg.MaxMessageLen)
+	return err == nil && n > 0 && n <= len(b) && bytes.Equal(a[:n], b[:n])
+}
+
+// sameColumns compares two descriptions' columns as the server does when it
+// revalidates a statement: names and types, but not which table they are from.
+func sameColumns(a, b []byte) bool {
+	columns := func(d []byte) (m pg.RowDescription, rows, ok bool) {
+		_, _, n, err := pg.Next(d, pg.MaxMessageLen)
+		if err != nil || n == 0 {
+			return m, false, false
+		}
+		kind, body, _, err := pg.Next(d[n:], pg.MaxMessageLen)
+		if err != nil || kind == pg.TypeNoData {
+			return m, false, err == nil
+		}
+		return m, true, m.Decode(body) == nil
+	}
+	x, xRows, xOK := columns(a)
+	y, yRows, yOK := columns(b)
+	if !xOK || !yOK || xRows != yRows || len(x.Fields) != len(y.Fields) {
+		return false
+	}
+	for i := range x.Fields {
+		f, g := &x.Fields[i], &y.Fields[i]
+		if !bytes.Equal(f.Name, g.Name) || f.Type != g.Type || f.Size != g.Size || f.Modifier != g.Modifier {
+			return false
+		}
+	}
+	return true
+}
+
+// place says where the link has a statement.
+type place uint8
+
+const (
+	placeHere    place = iota
+	placeWaiting       // it was sent; the session is held until the server has answered
+	placeChanged       // the server would refuse it: its columns are others now
+)
+
+// onLink makes sure that the attached link has a statement and gives its name
+// there. A statement whose description the client may rely on is only used
+// once the link has described it alike: a server fails a statement whose
+// columns have changed since it was parsed, and so must we, though the link
+// parsed it later.
+func (h *handler) onLink(s *statement) (name string, at place) {
+	if h.native {
+		return s.name, placeHere
+	}
+	ls := h.link()
+	if s.name == "" {
+		return "", h.unnamedOnLink(ls, s)
+	}
+	key := h.linkKey(s)
+	found := ls.prepared[key]
+	if found == nil {
+		found = h.prepare(ls, key, s)
+		if s.description != nil {
+			h.awaitDescription()
+			return found.name, placeWaiting
+		}
+	}
+	ls.useCounter++
+	found.used = ls.useCounter
+	if s.description == nil || found.description == nil {
+		return found.name, placeHere
+	}
+	if !sameParameters(s.description, found.description) {
+		// Inferred otherwise now; a server keeps the types it inferred first.
+		h.sendClose(ls, key)
+		return h.onLink(s)
+	}
+	if !sameColumns(s.description, found.description) {
+		return found.name, placeChanged
+	}
+	return found.name, placeHere
+}
+
+// unnamedOnLink does the same for the unnamed statement.
+func (h *handler) unnamedOnLink(ls *linkState, s *statement) place {
+	if ls.unnamed == s {
+		return placeHere
+	}
+	if h.changed == s {
+		h.changed = nil
+		return placeChanged
+	}
+	ls.unnamed = s
+	h.sendParse("", s, pg.ActionSwallow, func() { ls.unnamed = nil })
+	if s.description == nil {
+		return placeHere
+	}
+	h.sendDescribe("", func(description []byte) {
+		if !sameColumns(description, s.description) {
+			ls.unnamed, h.changed = nil, s
+		}
+	})
+	h.awaitDescription()
+	return placeWaiting
+}
+
+// prepare sends a statement that the link does not have, and asks for its
+// description. Errors are the client's to see: its own message rests on it.
+func (h *handler) prepare(ls *linkState, key string, s *statement) *linkStatement {
+	h.evict(ls)
+	p := h.addPrepared(ls, key, s)
+	h.sendParse(p.name, s, pg.ActionSwallow, func() { forgetPrepared(ls, key, p) })
+	h.sendDescribe(p.name, func(description []byte) {
+		p.description = description
+		if s.description == nil {
+			s.describe(description)
+		}
+	})
+	return p
+}
+
+func (h *handler) addPrepared(ls *linkState, key string, s *statement) *linkStatement {
+	ls.nextName++
+	p := &linkStatement{name: h.shared.prefix + strconv.FormatUint(ls.nextName, 36), private: s.own != 0}
+	ls.useCounter++
+	p.used = ls.useCounter
+	ls.prepared[key] = p
+	return p
+}
+
+func forgetPrepared(ls *linkState, key string, p *linkStatement) {
+	if ls.prepared[key] == p {
+		delete(ls.prepared, key)
+	}
+}
+
+// evict closes the statement that was not used for longest when there are too
+// many.
+func (h *handler) evict(ls *linkState) {
+	if len(ls.prepared) < maxPrepared {
+		return
+	}
+	var oldest string
+	for key, p := range ls.prepared {
+		if oldest == "" || p.used < ls.prepared[oldest].used {
+			oldest = key
+		}
+	}
+	h.sendClose(ls, oldest)
+}
+
+// sendClose closes one of ours on the link.
+func (h *handler) sendClose(ls *linkState, key string) {
+	p := ls.prepared[key]
+	delete(ls.prepared, key)
+	h.batch = true
+	h.replies.Push(pg.ReplyClose, pg.ActionSwallow, &op{undo: func() {
+		if ls.prepared[key] == nil {
+			ls.prepared[key] = p
+		}
+	}})
+	h.s.Link.Write((&pg.Close{Target: pg.TargetStatement, Name: []byte(p.name)}).Append(nil))
+}
+
+func (h *handler) sendParse(name string, s *statement, action pg.Action, undo func()) {
+	h.batch = true
+	h.replies.Push(pg.ReplyParse, action, &op{undo: undo, alias: name, name: s.name})
+	oids := s.oids
+	if s.params != nil {
+		oids = s.params
+	}
+	h.out = (&pg.Parse{Name: []byte(name), Text: s.text, OIDs: oids}).Append(h.out[:0])
+	h.s.Link.Write(h.out)
+}
+
+// sendDescribe asks for a statement's description, for the proxy itself.
+func (h *handler) sendDescribe(name string, done func(description []byte)) {
+	h.batch = true
+	h.replies.Push(pg.ReplyDescribe, pg.ActionSwallow, &op{seen: collect(done)})
+	h.s.Link.Write((&pg.Describe{Target: pg.TargetStatement, Name: []byte(name)}).Append(nil))
+}
+
+// collect gathers the two messages of a statement's description.
+func collect(done func(description []byte)) func(kind byte, body []byte) {
+	var d []byte
+	return func(kind byte, body []byte) {
+		switch kind {
+		case pg.TypeParameterDescription, pg.TypeRowDescription, pg.TypeNoData:
+			d = appendFrame(d, kind, body)
+		}
+		if kind == pg.TypeRowDescription || kind == pg.TypeNoData {
+			done(d)
+		}
+	}
+}
+
+func appendFrame(dst []byte, kind byte, body []byte) []byte {
+	dst = append(dst, kind)
+	dst = binary.BigEndian.AppendUint32(dst, uint32(len(body)+4))
+	return append(dst, body...)
+}
+
+// awaitDescription holds the client back until what was just sent is answered.
+func (h *handler) awaitDescription() {
+	h.s.Link.Write(pg.Flush.Append(nil))
+	h.awaiting = true
+	h.hold()
+}
+
+// closePrivate closes what the link must not keep and tells whether there was
+// anything.
+func (h *handler) closePrivate(ls *linkState) bool {
+	var keys []string
+	for key, p := range ls.prepared {
+		if p.private {
+			keys = append(keys, key)
+		}
+	}
+	if len(keys) == 0 {
+		return false
+	}
+	for _, key := range keys {
+		h.sendClose(ls, key)
+	}
+	h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
+	h.s.Link.Write(pg.Sync.Append(nil))
+	h.batch = false
+	return true
+}
+
+// fail sends a message upstream that cannot but fail, so that the server is
+// where the client believes it to be, and tells the client the given error.
+func (h *handler) failUpstream(message []byte) {
+	h.batch = true
+	h.replies.Push(pg.ReplyBind, pg.ActionReplace, &op{made: message})
+	h.s.Link.Write((&pg.Bind{Statement: []byte(h.shared.prefix + "none")}).Append(nil))
+}
+
+// changedColumns is the server's error for a statement whose columns are not
+// what they were when it was parsed.
+func changedColumns() []byte {
+	return pg.AppendError(nil, pg.SeverityError, "0A000", "cached plan must not change result type",
+		pg.ErrorField{Code: pg.FieldRoutine, Value: []byte("RevalidateCachedQuery")})
+}
