@@ -21,7 +21,9 @@ type builtins struct {
 // them takes built-in types alone, so that a call on built-in types may mean it.
 type extras struct {
 	functions, operators map[string]bool
-	types                map[string]bool
+	// types tells of each name whether only enums go by it, whose input runs
+	// nothing that a user wrote.
+	types map[string]bool
 	// casts tells of an implicit cast between built-in types.
 	casts bool
 }
@@ -55,7 +57,7 @@ func (k *catalog) added(ctx context.Context) (*once[extras], error) {
 				FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 GROUP BY p.proname
 				UNION ALL SELECT 'o', o.oprname, bool_or(o.oprleft < 16384 AND o.oprright < 16384)
 				FROM pg_catalog.pg_operator o WHERE o.oid >= 16384 GROUP BY o.oprname
-				UNION ALL SELECT DISTINCT 't', t.typname, true FROM pg_catalog.pg_type t WHERE t.oid >= 16384
+				UNION ALL SELECT 't', t.typname, bool_and(t.typtype = 'e') FROM pg_catalog.pg_type t WHERE t.oid >= 16384 GROUP BY t.typname
 				UNION ALL SELECT 'c', 'cast', true FROM pg_catalog.pg_cast c WHERE c.oid >= 16384 AND c.castcontext <> 'e'
 				AND c.castsource < 16384 AND c.casttarget < 16384`)
 			if err != nil {
@@ -70,7 +72,7 @@ func (k *catalog) added(ctx context.Context) (*once[extras], error) {
 				case "o":
 					e.operators[name] = plain
 				case "t":
-					e.types[name] = true
+					e.types[name] = plain
 				case "c":
 					e.casts = true
 				}
@@ -93,12 +95,18 @@ func vouch(a *query.Analysis, b *builtins, e *extras, foreign bool) {
 		vouchFunction(a, f, b, e, foreign)
 	}
 	for _, t := range a.Types {
-		if t.Schema != "" && t.Schema != "pg_catalog" || !b.types[t.Name] || t.Schema == "" && e.types[t.Name] {
-			a.Refuse("the type " + t.String() + " is not built in")
+		isEnum, isAdded := e.types[t.Name]
+		if (t.Schema == "" || t.Schema == "pg_catalog") && b.types[t.Name] && !(t.Schema == "" && isAdded) {
+			continue
 		}
+		if !isEnum {
+			a.Class = a.Class.Worse(query.ClassOther)
+		}
+		a.Refuse("the type " + t.String() + " is not built in")
 	}
 	for _, o := range a.Operators {
 		if shadows(e.operators, o, foreign) {
+			a.Class = a.Class.Worse(query.ClassOther)
 			a.Refuse("the operator " + o + " may be one that is not built in")
 		}
 	}

@@ -158,11 +158,11 @@ func (r *resolver) mysql(ctx context.Context) {
 // types and operators; functions matter to the class even of what is refused.
 func (r *resolver) postgres(ctx context.Context, declared []uint32) {
 	a, k := r.analysis, r.planner.catalog
-	if len(a.Functions) == 0 && (a.Reason != "" || a.Class != ClassRead) {
+	if a.Class.Worse(ClassSchema) != ClassSchema || a.Calls() == 0 && a.Reason != "" {
 		return
 	}
 	if err := r.lookup(ctx); err != nil {
-		if len(a.Functions) > 0 {
+		if a.Calls() > 0 {
 			a.Class = query.ClassOther
 		}
 		r.catalogFailed(err)
@@ -255,10 +255,14 @@ func candidates(all []*relation, schema string, path []string) []*relation {
 // attributes refuses names that are selected from a row but are no columns:
 // `row.f` calls the function f.
 func (r *resolver) attributes() {
+	if r.analysis.Class.Worse(ClassSchema) != ClassSchema {
+		return
+	}
 	for _, name := range r.analysis.Attributes {
 		if !slices.ContainsFunc(r.tables, func(rels []*relation) bool {
 			return slices.ContainsFunc(rels, func(rel *relation) bool { _, ok := rel.byName[name]; return ok })
 		}) {
+			r.analysis.Class = r.analysis.Class.Worse(query.ClassOther)
 			r.analysis.Refuse(name + " is no column of these tables, and may be a function")
 		}
 	}

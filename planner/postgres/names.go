@@ -35,6 +35,7 @@ func (w *walker) operator(list []*pg.Node) {
 	}
 	n := nameOf(list)
 	if n.Schema != "" && n.Schema != "pg_catalog" {
+		w.analysis.Class = query.ClassOther
 		w.analysis.Refuse("the operator " + n.String() + " is not built in")
 	}
 	for _, seen := range w.analysis.Operators {

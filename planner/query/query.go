@@ -86,6 +86,11 @@ func (a *Analysis) Refuse(reason string) {
 	}
 }
 
+// Calls counts what may run code that is not built in.
+func (a *Analysis) Calls() int {
+	return len(a.Functions) + len(a.Types) + len(a.Operators) + len(a.Attributes)
+}
+
 // Name is a name as its parser reads it (folded, unquoted); Schema is "" when
 // it was not written.
 type Name struct{ Schema, Name string }

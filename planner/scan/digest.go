@@ -277,8 +277,7 @@ func (b *builder) literal(i int) int {
 }
 
 // replaceable tells whether a literal at token i stands where a parameter
-// could: after a comparison, in an IN or VALUES list, in LIMIT, BETWEEN, LIKE;
-// or before an equals sign.
+// could: after a comparison, in an IN or VALUES list, in LIMIT, BETWEEN, LIKE.
 func (b *builder) replaceable(i int) bool {
 	if i == 0 {
 		return false
