@@ -152,3 +152,15 @@ func binaryValue(r *reader, t FieldType) []byte {
 	}
 	return r.lenencString()
 }
+
+// AppendRawTypes appends types, 2 bytes each, as they stand in a packet like
+// this one: each with an empty name where names are sent.
+func (e *Execute) AppendRawTypes(dst, types []byte) []byte {
+	if !e.named {
+		return append(dst, types[:2*e.Count]...)
+	}
+	for i := range e.Count {
+		dst = append(dst, types[2*i], types[2*i+1], 0)
+	}
+	return dst
+}

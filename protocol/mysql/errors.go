@@ -20,45 +20,52 @@ func malformed(what string) error { return fmt.Errorf("%w: %s", ErrMalformed, wh
 
 // Error numbers that a proxy answers by itself ("Server Error Message Reference").
 const (
-	ErrNumTooManyConnections = 1040
-	ErrNumHandshake          = 1043
-	ErrNumDBAccessDenied     = 1044
-	ErrNumAccessDenied       = 1045
-	ErrNumNoDB               = 1046
-	ErrNumUnknownCommand     = 1047
-	ErrNumBadDB              = 1049
-	ErrNumServerShutdown     = 1053
-	ErrNumParse              = 1064
-	ErrNumNoSuchThread       = 1094
-	ErrNumKillDenied         = 1095
-	ErrNumUnknown            = 1105
-	ErrNumPacketTooLarge     = 1153
-	ErrNumNetReadError       = 1158
-	ErrNumPacketsOutOfOrder  = 1156
-	ErrNumReadInterrupted    = 1159
-	ErrNumUnknownStmtHandler = 1243
-	ErrNumAuthMode           = 1251
-	ErrNumQueryInterrupted   = 1317
-	ErrNumMalformedPacket    = 1835
+	ErrNumTooManyConnections   = 1040
+	ErrNumHandshake            = 1043
+	ErrNumDBAccessDenied       = 1044
+	ErrNumAccessDenied         = 1045
+	ErrNumNoDB                 = 1046
+	ErrNumUnknownCommand       = 1047
+	ErrNumBadDB                = 1049
+	ErrNumServerShutdown       = 1053
+	ErrNumParse                = 1064
+	ErrNumNoSuchThread         = 1094
+	ErrNumKillDenied           = 1095
+	ErrNumUnknown              = 1105
+	ErrNumPacketTooLarge       = 1153
+	ErrNumNetReadError         = 1158
+	ErrNumPacketsOutOfOrder    = 1156
+	ErrNumReadInterrupted      = 1159
+	ErrNumSpecificAccessDenied = 1227
+	ErrNumNotSupported         = 1235
+	ErrNumUnknownStmtHandler   = 1243
+	ErrNumAuthMode             = 1251
+	ErrNumQueryInterrupted     = 1317
+	ErrNumNoCursor             = 1421
+	ErrNumMaxPreparedStmts     = 1461
+	ErrNumMalformedPacket      = 1835
 )
 
 // sqlStates holds the states that differ from the general HY000.
 var sqlStates = map[uint16]string{
-	ErrNumTooManyConnections: "08004",
-	ErrNumHandshake:          "08S01",
-	ErrNumDBAccessDenied:     "42000",
-	ErrNumAccessDenied:       "28000",
-	ErrNumNoDB:               "3D000",
-	ErrNumUnknownCommand:     "08S01",
-	ErrNumBadDB:              "42000",
-	ErrNumServerShutdown:     "08S01",
-	ErrNumParse:              "42000",
-	ErrNumPacketTooLarge:     "08S01",
-	ErrNumPacketsOutOfOrder:  "08S01",
-	ErrNumNetReadError:       "08S01",
-	ErrNumReadInterrupted:    "08S01",
-	ErrNumAuthMode:           "08004",
-	ErrNumQueryInterrupted:   "70100",
+	ErrNumTooManyConnections:   "08004",
+	ErrNumHandshake:            "08S01",
+	ErrNumDBAccessDenied:       "42000",
+	ErrNumAccessDenied:         "28000",
+	ErrNumNoDB:                 "3D000",
+	ErrNumUnknownCommand:       "08S01",
+	ErrNumBadDB:                "42000",
+	ErrNumServerShutdown:       "08S01",
+	ErrNumParse:                "42000",
+	ErrNumPacketTooLarge:       "08S01",
+	ErrNumPacketsOutOfOrder:    "08S01",
+	ErrNumNetReadError:         "08S01",
+	ErrNumReadInterrupted:      "08S01",
+	ErrNumAuthMode:             "08004",
+	ErrNumSpecificAccessDenied: "42000",
+	ErrNumNotSupported:         "42000",
+	ErrNumMaxPreparedStmts:     "42000",
+	ErrNumQueryInterrupted:     "70100",
 }
 
 // SQLState returns the state that servers send with an error number.

@@ -1,0 +1,86 @@
+package mysql
+
+import (
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+)
+
+func (h *handler) linkKey() linkKey {
+	return linkKey{caps: capsForLink(h.caps), collation: h.collation, database: h.db, settings: h.settings}
+}
+
+// rekey recomputes what depends on the session's state: the pool's key, the
+// store's context, the planner's scope.
+func (h *handler) rekey() {
+	k := h.linkKey()
+	h.key = k.String()
+	if h.base == nil {
+		return
+	}
+	h.context = h.s.Upstream.Context(h.canonicalContext(k))
+	h.scope = planner.Scope{Database: h.db, User: h.s.User, SQLMode: h.value("sql_mode"), Charset: h.value("character_set_client")}
+	h.scopeID = h.s.Upstream.Planner.Scope(h.scope)
+}
+
+// canonicalContext is everything besides text and parameters that can change
+// the bytes of an answer. Each part's length is written, so parts cannot run
+// into each other. The client's own flags are in it beside the link's: they
+// decide what is cut from an OK packet.
+func (h *handler) canonicalContext(k linkKey) []byte {
+	b := wire.AppendLenencString(nil, k.String())
+	b = wire.AppendLenenc(b, uint64(h.caps))
+	b = wire.AppendLenencString(b, h.s.User)
+	return wire.AppendLenencString(b, h.base.print)
+}
+
+// value is a session variable's value now.
+func (h *handler) value(name string) string {
+	if v, ok := h.settings.get(name); ok {
+		return v
+	}
+	return h.base.initial[name]
+}
+
+// variable takes in that a session variable now has a value.
+func (h *handler) variable(name, value string) {
+	switch {
+	case passing[name]:
+		if name == "last_insert_id" {
+			h.heardLastID(value)
+		}
+		return
+	case oneShot[name]:
+		h.hold |= holdSetting
+		return
+	case name == "character_set_connection":
+		// SET NAMES changes collation_connection too and does not tell.
+		h.owed.collation = true
+	case name == "collation_connection":
+		h.owed.collation = false
+	}
+	h.set(name, value)
+}
+
+// set keeps a setting, if it differs from a fresh connection's.
+func (h *handler) set(name, value string) {
+	old := h.settings
+	if initial, ok := h.base.initial[name]; ok && initial == value {
+		h.settings = h.settings.without(name)
+	} else {
+		h.settings = h.settings.with(name, value)
+		if !(setting{name, value}).canReplay() {
+			h.hold |= holdSetting
+		}
+	}
+	if len(old) != len(h.settings) || len(old) > 0 && &old[0] != &h.settings[0] {
+		h.rekey()
+	}
+}
+
+// useDatabase takes in that the default database is now another.
+func (h *handler) useDatabase(name string) {
+	if h.db != name {
+		h.db = name
+		h.rekey()
+	}
+}

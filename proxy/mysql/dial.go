@@ -1,0 +1,220 @@
+package mysql
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	wire "freshet/protocol/mysql"
+	"freshet/proxy"
+)
+
+// linkState is what a session knows of its link. It belongs to the link's
+// loop.
+type linkState struct {
+	caps     wire.Capability
+	threadID uint32
+	base     *base
+	prepared preparedSet
+	// lastID is LAST_INSERT_ID() there.
+	lastID uint64
+}
+
+// Dial implements proxy.Protocol.
+func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Conn, any, error) {
+	k, err := parseLinkKey(key)
+	if err != nil {
+		return nil, nil, err
+	}
+	d := net.Dialer{}
+	conn, err := d.DialContext(ctx, "tcp", u.Target.Address())
+	if err != nil {
+		return nil, nil, err
+	}
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		deadline = time.Now().Add(u.ConnectTimeout)
+	}
+	o := &opening{line: line{conn: conn}, up: sharedOf(u), target: u.Target, key: k}
+	err = conn.SetDeadline(deadline)
+	if err == nil {
+		err = o.open(ctx)
+	}
+	if err == nil {
+		err = o.conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		return nil, nil, errors.Join(err, o.conn.Close())
+	}
+	if o.encrypted {
+		if conn, err = proxy.Bridge(o.conn); err != nil {
+			return nil, nil, err
+		}
+	}
+	return conn, o.state, nil
+}
+
+// opening is one link on its way, step by step in the order of open.
+type opening struct {
+	line
+	up        *shared
+	target    proxy.Target
+	key       linkKey
+	greeting  wire.Handshake
+	encrypted bool
+	status    wire.Status
+	state     *linkState
+}
+
+func (o *opening) open(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{o.greet, o.encrypt, o.logIn, o.look, o.bring} {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// greet reads the server's handshake.
+func (o *opening) greet(context.Context) error {
+	p, err := o.read()
+	if err != nil {
+		return fmt.Errorf("handshake: %w", err)
+	}
+	if len(p) > 0 && p[0] == 0xff {
+		e, err := wire.DecodeError(p, 0)
+		if err != nil {
+			return err
+		}
+		return e
+	}
+	if o.greeting, err = wire.DecodeHandshake(p); err != nil {
+		return err
+	}
+	o.caps = o.key.caps & (o.greeting.Capabilities | wire.ClientPluginAuthLenenc | wire.ClientReserved | wire.ClientIgnoreSigpipe | wire.ClientInteractive)
+	if o.key.database != "" {
+		o.caps |= wire.ClientConnectWithDB
+	}
+	if lost := o.key.caps &^ o.caps & linkCaps &^ wire.ClientLongPassword; lost != 0 {
+		return fmt.Errorf("the upstream does not offer the capabilities %#x", uint32(lost))
+	}
+	if !o.caps.Has(wire.ClientSessionTrack) {
+		return errors.New("the upstream has no session tracking (MySQL 5.7, MariaDB 10.2 and later have)")
+	}
+	o.up.met(&o.greeting)
+	return nil
+}
+
+// response is the client's answer as far as it is known before TLS.
+func (o *opening) response() wire.HandshakeResponse {
+	return wire.HandshakeResponse{Capabilities: o.caps, MaxPacket: 1 << 30, Collation: o.key.collation,
+		User: []byte(o.target.User), Database: []byte(o.key.database)}
+}
+
+// encrypt starts TLS as the DSN's tls parameter wants it (the names are those
+// of go-sql-driver: true, skip-verify, preferred, false).
+func (o *opening) encrypt(ctx context.Context) error {
+	mode := o.target.Params.Get("tls")
+	has := o.greeting.Capabilities.Has(wire.ClientSSL)
+	switch mode {
+	case "", "false", "0":
+		return nil
+	case "preferred":
+		if !has {
+			return nil
+		}
+	case "true", "1", "skip-verify":
+		if !has {
+			return errors.New("the DSN asks for TLS, which the upstream does not offer")
+		}
+	default:
+		return fmt.Errorf("upstream DSN: tls=%q: want true, skip-verify, preferred or false", mode)
+	}
+	o.caps |= wire.ClientSSL
+	r := o.response()
+	if err := o.write(r.AppendSSLRequest(nil)); err != nil {
+		return err
+	}
+	o.seq++
+	c := tls.Client(o.conn, &tls.Config{ServerName: o.target.Host, MinVersion: tls.VersionTLS12,
+		InsecureSkipVerify: mode == "skip-verify" || mode == "preferred"})
+	if err := c.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("TLS: %w", err)
+	}
+	o.conn, o.encrypted = c, true
+	return nil
+}
+
+// logIn authenticates as the DSN's user.
+func (o *opening) logIn(context.Context) error {
+	auth := wire.ClientAuth{Password: o.target.Password, Secure: o.encrypted}
+	plugin, answer, err := auth.Start(o.greeting.Plugin, o.greeting.Nonce)
+	if err != nil {
+		return err
+	}
+	r := o.response()
+	r.Plugin, r.Auth = []byte(plugin), answer
+	if err := o.write(r.Append(nil)); err != nil {
+		return err
+	}
+	for {
+		p, err := o.read()
+		if err != nil {
+			return fmt.Errorf("authentication: %w", err)
+		}
+		reply, send, done, err := auth.Step(p, o.caps)
+		if err != nil {
+			return err
+		}
+		if done {
+			ok, err := wire.DecodeOK(p, o.caps)
+			o.status = ok.Status &^ wire.StatusStateChanged
+			return err
+		}
+		if send {
+			if err := o.write(reply); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// look notes what a connection like this is before anything was set on it.
+func (o *opening) look(context.Context) error {
+	rows, err := o.query("SHOW SESSION VARIABLES")
+	if err != nil {
+		return err
+	}
+	initial := make(map[string]string, len(rows))
+	for _, r := range rows {
+		initial[string(r[0])] = string(r[1])
+	}
+	globals, err := o.query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('character_set_client', 'character_set_connection', 'character_set_results', 'collation_connection')")
+	if err != nil {
+		return err
+	}
+	b := newBase(o.status, initial)
+	for _, r := range globals {
+		if initial[string(r[0])] != string(r[1]) {
+			b.reset = b.reset.with(string(r[0]), string(r[1]))
+		}
+	}
+	b = o.up.learn(o.key.base(), b)
+	o.state = &linkState{caps: o.caps, threadID: o.greeting.ConnectionID, base: b}
+	return nil
+}
+
+// bring turns tracking on and applies the key's settings.
+func (o *opening) bring(context.Context) error {
+	if _, err := o.query("SET session_track_system_variables = '*', session_track_schema = ON, session_track_state_change = ON"); err != nil {
+		return err
+	}
+	if len(o.key.settings) == 0 {
+		return nil
+	}
+	_, err := o.query(o.key.settings.statement())
+	return err
+}

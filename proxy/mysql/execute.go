@@ -1,0 +1,138 @@
+package mysql
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+)
+
+// execute takes COM_STMT_EXECUTE.
+func (h *handler) execute(p []byte) bool {
+	if h.stage.answered && !h.stage.joined {
+		return true
+	}
+	id, err := wire.DecodeStatementID(p)
+	if err != nil {
+		return h.malformed()
+	}
+	s := h.statements[id]
+	if s == nil {
+		return h.unknownStatement(id, "mysqld_stmt_execute")
+	}
+	if h.stage.joined {
+		h.past.read(p, s)
+		return true
+	}
+	e, err := wire.DecodeExecute(p, h.caps, s.params)
+	if err != nil {
+		return h.malformed()
+	}
+	if e.NewTypes {
+		s.types = e.AppendTypes(s.types[:0])
+	}
+	if !h.stage.asked {
+		// A cursor's answer comes in parts; values sent ahead are not in the
+		// packet; attributes are read by functions of the server's.
+		mayRead := s.plan != nil && !e.Cursor() && !s.longData && e.Count == s.params && len(s.types) >= 2*s.params &&
+			len(p) <= maxKeyText && h.mayLookup()
+		if mayRead && h.hit(h.executeKey(s, &e)) {
+			h.past.read(p, s)
+			return true
+		}
+		if !h.considerExecute(s, &e, mayRead) {
+			return h.stage.answered
+		}
+	}
+	return h.sendExecute(p, s, &e)
+}
+
+// executeKey: the plan's number stands for text and scope at the time of
+// prepare; the number of parameters is its, so types, NULLs and values cannot
+// run into each other.
+func (h *handler) executeKey(s *statement, e *wire.Execute) []byte {
+	k := h.s.Key(kindExecute, h.context)
+	k = binary.LittleEndian.AppendUint64(k, s.plan.ID)
+	k = append(k, s.types[:2*s.params]...)
+	k = append(k, e.Nulls...)
+	k = append(k, e.Values...)
+	h.s.KeepKey(k)
+	return k
+}
+
+// considerExecute is consider for a prepared statement.
+func (h *handler) considerExecute(s *statement, e *wire.Execute, mayRead bool) bool {
+	h.stage.effects = s.effects
+	switch {
+	case s.plan == nil:
+		h.s.Forwarded(nil, "not a read")
+	case !mayRead:
+		h.passBy()
+	default:
+		if !h.locate(s, e) {
+			h.s.Forwarded(s.plan, "its parameters cannot be read")
+			break
+		}
+		return h.ask(s.plan, func() []byte { return h.executeKey(s, e) }, h.params)
+	}
+	h.stage.asked = true
+	return true
+}
+
+// locate finds the parameters' values for the planner.
+func (h *handler) locate(s *statement, e *wire.Execute) bool {
+	var err error
+	h.located, err = e.Params(h.located[:0], s.types)
+	h.params = h.params[:0]
+	for _, p := range h.located {
+		h.params = append(h.params, planner.Param{Null: p.Null, Binary: true, Type: uint32(p.Type), Data: p.Data})
+	}
+	return err == nil
+}
+
+// sendExecute forwards an execution.
+func (h *handler) sendExecute(p []byte, s *statement, e *wire.Execute) bool {
+	if s.broken != nil {
+		h.fail(h.linkError(s.broken))
+		s.broken, s.longData = nil, false
+		return true
+	}
+	if e.Cursor() && !s.cursor && !s.longData {
+		s.private = true
+	}
+	if !h.haveLink() || !h.prime(h.stage.effects) {
+		return h.stage.answered
+	}
+	pr, ready := h.ensurePrepared(s)
+	if !ready {
+		return h.stage.answered
+	}
+	h.past.reading(h.stage, p, s)
+	return h.forward(h.rebind(p, s, s.types, pr), expect{cmd: wire.ComStmtExecute, first: h.commandSeq() + 1, stmt: s})
+}
+
+// rebind makes of a client's execution the link's: with its statement there,
+// and with the types if the client relies on those it sent before and the
+// server's statement had others last.
+func (h *handler) rebind(p []byte, s *statement, types []byte, pr *prepared) []byte {
+	e, err := wire.DecodeExecute(p, h.caps, s.params)
+	if err != nil {
+		return p // decoded before; the server would say the same
+	}
+	out := h.rebound[:0]
+	if e.Count > 0 && !e.NewTypes && len(types) >= 2*e.Count && !bytes.Equal(pr.types, types) {
+		flag := len(p) - len(e.Values) - 1
+		out = append(append(out, p[:flag]...), 1)
+		out = e.AppendRawTypes(out, types)
+		out = append(out, e.Values...)
+	} else {
+		out = append(out, p...)
+	}
+	if e.Count > 0 && !bytes.Equal(pr.types, types) {
+		pr.types = append(pr.types[:0], types...)
+	}
+	wire.PutStatementID(out, pr.id)
+	h.rebound = out
+	return out
+}

@@ -1,0 +1,123 @@
+package mysql
+
+import (
+	"freshet/cache"
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+)
+
+// expect is a reply that is to come from the link, in the order in which the
+// commands were sent.
+type expect struct {
+	cmd     wire.Command
+	first   uint8 // sequence number of its first packet
+	swallow bool  // the client is not shown it
+	rows    bool  // of a swallowed reply, rows are wanted whole
+	// then is told when a swallowed reply is over.
+	then func(*answer)
+
+	effects effects
+	class   planner.Class
+	planned bool
+	fill    *cache.Fill
+	// option is COM_SET_OPTION's, plus one.
+	option uint16
+	stmt   *statement
+}
+
+// answer is what a swallowed reply brought.
+type answer struct {
+	failed   bool
+	err      wire.ServerError
+	prepared wire.PrepareOK
+	cell     string // first cell of the last row
+}
+
+// forward sends the current command, or a payload in its place, on a link and
+// has its reply passed to the client. False: it waits for something.
+func (h *handler) forward(instead []byte, e expect) bool {
+	e.effects, e.class, e.planned = h.stage.effects, h.stage.class, h.stage.planned
+	if !h.haveLink() {
+		return h.stage.answered
+	}
+	if !h.prime(e.effects) {
+		return h.stage.answered
+	}
+	h.hold &^= holdDiagnostics
+	e.fill, h.stage.fill = h.stage.fill, nil
+	if instead != nil {
+		h.scratch, _ = wire.AppendPacket(h.scratch[:0], 0, instead)
+		h.s.Link.Write(h.scratch)
+	} else {
+		h.s.Link.Write(h.raw)
+	}
+	h.await(e)
+	h.past.elsewhere = false
+	h.s.Sent()
+	return true
+}
+
+// haveLink gets a link, or answers with why there is none.
+func (h *handler) haveLink() bool {
+	if h.s.Link != nil {
+		return true
+	}
+	if err := h.stage.linkErr; err != nil {
+		h.fail(h.linkError(err))
+		h.stage.answered = true
+		return false
+	}
+	if !h.s.AcquireLink(h.key) {
+		return false
+	}
+	h.attached()
+	return true
+}
+
+// await queues what is to come; until then the client's next command waits.
+func (h *handler) await(e expect) {
+	h.queue = append(h.queue, e)
+	h.s.Blocked = true
+}
+
+// ask1 sends a payload of our own.
+func (h *handler) ask1(payload []byte, e expect) {
+	e.cmd, e.first, e.swallow = wire.Command(payload[0]), 1, true
+	b, _ := wire.AppendPacket(nil, 0, payload)
+	h.s.Link.Write(b)
+	h.await(e)
+}
+
+// internal runs a text of our own.
+func (h *handler) internal(text string, then func(*answer)) {
+	h.ask1(wire.AppendQuery(nil, h.link().caps, text), expect{rows: then != nil, then: then})
+}
+
+// relay forwards a command that has nothing to do with the store.
+func (h *handler) relay(p []byte) bool {
+	if h.stage.answered {
+		return true
+	}
+	cmd := wire.Command(p[0])
+	if !h.stage.asked {
+		h.stage.asked = true
+		h.s.Forwarded(nil, "not a statement")
+	}
+	if cmd == wire.ComInitDB {
+		h.stage.effects = effUse
+	}
+	if cmd == wire.ComSetOption {
+		return h.setOption(p)
+	}
+	return h.forward(nil, expect{cmd: cmd, first: 1})
+}
+
+// setOption switches multi-statements, which is part of what links and
+// contexts are told apart by.
+func (h *handler) setOption(p []byte) bool {
+	option, err := wire.DecodeSetOption(p)
+	if err != nil {
+		return h.malformed()
+	}
+	return h.forward(nil, expect{cmd: wire.ComSetOption, first: 1, option: 1 + option})
+}

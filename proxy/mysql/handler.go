@@ -1,0 +1,181 @@
+package mysql
+
+import (
+	"freshet/cache"
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+	"freshet/proxy"
+)
+
+// phase is what the client's next bytes are.
+type phase uint8
+
+const (
+	phaseResponse phase = iota // the answer to our handshake
+	phaseSwitch                // the answer to our auth switch
+	phaseEntering              // let in; the database is being tried upstream
+	phaseCommand               // commands
+	phaseFile                  // a file that the upstream asked for
+	phaseOver                  // nothing: the session is being closed
+)
+
+// handler is one client's session. Everything in it belongs to the session's
+// loop.
+type handler struct {
+	s     *proxy.Session
+	up    *shared
+	phase phase
+	login login
+
+	// What the client is. caps are those agreed on with it; a link's may be
+	// more (tracking) and never less in what shapes its bytes.
+	caps      wire.Capability
+	collation uint16
+
+	// What the session is upstream: with base these decide key (the pool's)
+	// and context (the store's), which rekey keeps in step.
+	db       string
+	settings settings
+	base     *base
+	key      string
+	context  uint64
+	scope    planner.Scope
+	scopeID  planner.ScopeID
+
+	// status is the server's last word on the transaction; hold says what
+	// keeps the link from being given back.
+	status wire.Status
+	hold   hold
+	owed   owed
+
+	// lastID is the session's LAST_INSERT_ID(), wherever it last was known.
+	lastID uint64
+	past   past
+
+	statements map[uint32]*statement
+	lastStmt   uint32
+
+	stage stage
+	raw   []byte // the current command's packets, headers included
+	join  []byte // a command that came in several packets
+
+	queue []expect
+	reply reply
+	// concluding: the client's command is over, and what the link still has
+	// to tell, or its return to the pool, is not.
+	concluding bool
+	fileRest   int    // of the packet of a file that is passing
+	scratch    []byte // a packet on its way to the client or the link
+	rebound    []byte // an execution made the link's own
+	params     []planner.Param
+	located    []wire.Param
+}
+
+// stage is how far the current command has come. It outlives the call when
+// the command has to wait, and is cleared when the command is consumed.
+type stage struct {
+	answered bool        // the client has its answer
+	joined   bool        // by another session's fill
+	asked    bool        // store and planner have been asked: what is left is to forward
+	plans    int         // times a plan was waited for
+	fill     *cache.Fill // to be filled by the forwarded command
+	class    planner.Class
+	planned  bool // class is the planner's
+	scanned  bool
+	effects  effects
+	linkErr  error
+	primed   bool   // the link's diagnostics are those of the session's past
+	instead  []byte // payload to forward in the command's place
+}
+
+// Open implements proxy.Handler: the server speaks first.
+func (h *handler) Open() {
+	if h.s.Full {
+		h.fatal(0, wire.NewError(wire.ErrNumTooManyConnections, "Too many connections"))
+		return
+	}
+	h.greet()
+}
+
+// Data implements proxy.Handler.
+func (h *handler) Data(in []byte) (used int) {
+	for used < len(in) && !h.s.Blocked {
+		n := h.step(in[used:])
+		if n == 0 {
+			break
+		}
+		used += n
+	}
+	return used
+}
+
+// step takes one message, or nothing.
+func (h *handler) step(in []byte) int {
+	switch h.phase {
+	case phaseCommand:
+		return h.nextCommand(in)
+	case phaseFile:
+		return h.file(in)
+	case phaseEntering:
+		return 0
+	case phaseOver:
+		return len(in)
+	}
+	return h.nextLogin(in)
+}
+
+// Joined implements proxy.Handler.
+func (h *handler) Joined(value []byte, ok bool) {
+	if ok {
+		h.s.Write(value)
+		h.stage.answered, h.stage.joined = true, true
+	}
+}
+
+// LinkReady implements proxy.Handler.
+func (h *handler) LinkReady(err error) {
+	if err != nil {
+		h.stage.linkErr = err
+		h.abandonFill()
+	} else {
+		h.attached()
+	}
+	if h.phase == phaseEntering {
+		h.entered()
+	}
+}
+
+// attached looks at a link that was just given to the session.
+func (h *handler) attached() {
+	ls := h.link()
+	h.past.elsewhere = true
+	if h.base != ls.base {
+		// The server's defaults changed since the session began: what is
+		// answered now is answered under the new ones.
+		h.base = ls.base
+		h.abandonFill()
+		h.rekey()
+	}
+}
+
+// link is the attached link's state.
+func (h *handler) link() *linkState { return h.s.Link.State.(*linkState) }
+
+// Closed implements proxy.Handler.
+func (h *handler) Closed() {
+	h.abandonFill()
+	h.abandonReplies()
+}
+
+// abandonFill gives up the fill of a command that was not sent yet.
+func (h *handler) abandonFill() {
+	if h.stage.fill != nil {
+		h.stage.fill.Abandon()
+		h.stage.fill = nil
+	}
+}
+
+// inTransaction says whether the next statement belongs to one.
+func (h *handler) inTransaction() bool {
+	return h.status&(wire.StatusInTrans|wire.StatusAutocommit) != wire.StatusAutocommit
+}

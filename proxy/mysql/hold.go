@@ -1,0 +1,65 @@
+package mysql
+
+// hold is what keeps a session's link from being given back.
+type hold uint32
+
+const (
+	// holdDiagnostics: the last statement left an error or warnings, which the
+	// next may ask for. It ends with the next statement.
+	holdDiagnostics hold = 1 << iota
+	holdVariables        // user variables
+	holdTemporary        // temporary tables
+	holdPrepare          // PREPARE in text
+	holdLocks            // LOCK TABLES, FLUSH TABLES … WITH READ LOCK
+	holdNamedLock        // GET_LOCK
+	holdHandler          // HANDLER … OPEN
+	holdXA               // XA transactions
+	holdRole             // SET ROLE
+	holdNextTrans        // SET TRANSACTION: holds for the next transaction only
+	holdSetting          // a setting that Dial cannot bring about
+	holdCursor           // an open cursor
+	holdLongData         // COM_STMT_SEND_LONG_DATA before its execution
+	holdTracking         // the client changed session tracking: no longer known what changes
+	holdUnknown          // the server told of a change that nothing explains
+)
+
+// opaque are those under which an answer from the store might not be what this
+// session would be told: temporary tables hide others, roles change rights.
+const opaque = holdTemporary | holdLocks | holdXA | holdRole | holdNextTrans | holdTracking | holdUnknown
+
+// lasting are those whose loss the client must not miss: if the link is lost,
+// so is the session.
+const lasting = ^holdDiagnostics
+
+var holdNames = []string{"diagnostics of the last statement", "user variables", "temporary tables", "PREPARE", "table locks",
+	"named locks", "HANDLER", "XA", "SET ROLE", "SET TRANSACTION", "a setting", "a cursor", "long data",
+	"session tracking changed by the client", "an unknown change of state"}
+
+// String names the first reason.
+func (x hold) String() string {
+	for i, name := range holdNames {
+		if x&(1<<i) != 0 {
+			return name
+		}
+	}
+	return ""
+}
+
+// owed is what has to be asked on the link before it is given back, or before
+// the session's state is known.
+type owed struct {
+	status    bool // an error came: what became of the transaction?
+	collation bool // collation_connection
+	lastID    bool // LAST_INSERT_ID()
+	changes   bool // the server marked a change and did not say which
+}
+
+func (o owed) any() bool { return o != owed{} }
+
+// unsure says whether the session's state is not known until it is asked.
+func (o owed) unsure() bool { return o.status || o.collation || o.changes }
+
+// mayLookup says whether an answer from the store is this session's answer.
+func (h *handler) mayLookup() bool {
+	return h.hold&opaque == 0 && !h.inTransaction() && !h.owed.unsure()
+}

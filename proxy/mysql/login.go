@@ -1,0 +1,183 @@
+package mysql
+
+import (
+	"crypto/rand"
+	"crypto/subtle"
+	"net"
+
+	wire "freshet/protocol/mysql"
+)
+
+// login is what is needed until the client is let in, and again for
+// COM_CHANGE_USER.
+type login struct {
+	nonce    [wire.NonceLen]byte
+	plugin   string // the one the client is to use
+	seq      uint8  // of the next packet to the client
+	user     string
+	database string
+	changing bool // COM_CHANGE_USER, not the first login
+	// offered are the capabilities in the handshake.
+	offered wire.Capability
+}
+
+// maxLogin bounds a packet before authentication.
+const maxLogin = 64 << 10
+
+// idBit sets the ids that clients see apart from the upstream's own thread
+// ids, so that a KILL cannot hit the wrong one of two.
+const idBit = 1 << 30
+
+// newNonce makes the random bytes that the password is scrambled with; none is
+// zero, which would end them.
+func (l *login) newNonce() {
+	if _, err := rand.Read(l.nonce[:]); err != nil {
+		panic(err) // documented never to happen
+	}
+	for i, b := range l.nonce {
+		l.nonce[i] = b&0x7f | boolByte(b&0x7f == 0)
+	}
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// greet sends the handshake.
+func (h *handler) greet() {
+	g := h.up.greeting.Load()
+	h.login.newNonce()
+	h.login.plugin, h.login.offered = g.plugin, g.caps
+	hs := wire.Handshake{ServerVersion: g.version, ConnectionID: uint32(h.s.ID)&(idBit-1) | idBit, Nonce: h.login.nonce[:],
+		Capabilities: g.caps, Collation: g.collation, Status: initialStatus, Plugin: g.plugin}
+	h.send(0, hs.Append(nil))
+}
+
+// nextLogin takes one packet of the login.
+func (h *handler) nextLogin(in []byte) int {
+	m, n, err := wire.NextMessage(in, maxLogin, &h.join)
+	switch {
+	case err == wire.ErrIncomplete:
+		return 0
+	case err != nil:
+		h.badHandshake()
+		return len(in)
+	}
+	h.login.seq = m.LastSeq + 1
+	if h.phase == phaseSwitch {
+		h.judge(m.Payload)
+		return n
+	}
+	r, err := wire.DecodeHandshakeResponse(m.Payload)
+	if _, ssl := wire.IsSSLRequest(m.Payload); err != nil || ssl {
+		h.badHandshake()
+		return n
+	}
+	h.respond(&r)
+	return n
+}
+
+func (h *handler) badHandshake() {
+	h.s.Malformed()
+	h.fatal(h.login.seq, wire.NewError(wire.ErrNumHandshake, "Bad handshake"))
+}
+
+// respond takes the client's answer to the handshake.
+func (h *handler) respond(r *wire.HandshakeResponse) {
+	h.caps = r.Capabilities & h.login.offered
+	h.collation = r.Collation
+	if h.collation == 0 {
+		h.collation = uint16(h.up.greeting.Load().collation)
+	}
+	h.login.user, h.login.database = string(r.User), string(r.Database)
+	plugin := string(r.Plugin)
+	if !h.caps.Has(wire.ClientPluginAuth) {
+		// Such a client knows only this one, and no switch.
+		h.login.plugin = wire.PluginNative
+		h.judge(r.Auth)
+		return
+	}
+	if plugin == h.login.plugin {
+		h.judge(r.Auth)
+		return
+	}
+	h.switchPlugin()
+}
+
+// switchPlugin asks the client to answer by our plugin.
+func (h *handler) switchPlugin() {
+	h.login.newNonce()
+	sw := wire.AuthSwitch{Plugin: h.login.plugin, Data: h.login.nonce[:]}
+	h.send(h.login.seq, sw.Append(nil))
+	h.phase = phaseSwitch
+}
+
+// judge decides over the client's answer. An unknown user and a wrong
+// password take the same way and time.
+func (h *handler) judge(answer []byte) {
+	t := h.s.Upstream.Target
+	right := wire.VerifyScramble(h.login.plugin, h.login.nonce[:], answer, t.Password)
+	known := subtle.ConstantTimeCompare([]byte(h.login.user), []byte(t.User)) == 1
+	if !right || !known {
+		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.host(), len(answer) > 0))
+		return
+	}
+	h.s.User = h.login.user
+	if h.login.plugin == wire.PluginCachingSHA2 && len(answer) > 1 {
+		h.send(h.login.seq, wire.AppendAuthMore(nil, wire.FastAuthOK))
+		h.login.seq++
+	}
+	h.enter()
+}
+
+// host is the client's address as errors show it.
+func (h *handler) host() string {
+	host, _, err := net.SplitHostPort(h.s.Remote.String())
+	if err != nil {
+		return h.s.Remote.String()
+	}
+	return host
+}
+
+// enter makes the session a fresh one on the wanted database. The first
+// session with its flags, collation and database tries them upstream; what was
+// learnt then holds for later ones, which cost the upstream nothing.
+func (h *handler) enter() {
+	h.db, h.settings, h.hold = h.login.database, nil, 0
+	h.base = h.up.base(h.linkKey().base())
+	h.rekey()
+	if h.base != nil {
+		h.welcome()
+		return
+	}
+	h.phase = phaseEntering
+	if h.s.AcquireLink(h.key) {
+		h.attached()
+		h.entered()
+	}
+}
+
+// entered ends the trial of a session's first link.
+func (h *handler) entered() {
+	if err := h.stage.linkErr; err != nil {
+		h.stage = stage{}
+		h.fatal(h.login.seq, h.linkError(err))
+		return
+	}
+	h.s.ReleaseLink()
+	h.welcome()
+}
+
+// welcome lets the client in.
+func (h *handler) welcome() {
+	h.status = h.base.status
+	ok := wire.OK{Status: h.status}
+	if h.db != "" && h.base.trackSchema {
+		ok.State = wire.AppendStateChange(nil, wire.StateChange{Kind: wire.TrackSchema, Value: []byte(h.db)})
+	}
+	h.send(h.login.seq, ok.Append(nil, h.caps))
+	h.phase = phaseCommand
+}

@@ -1,0 +1,125 @@
+package mysql
+
+import (
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+	"freshet/proxy"
+)
+
+// Kinds of store keys.
+const (
+	kindText    = 'q'
+	kindExecute = 'x'
+)
+
+// maxKeyText bounds the texts that are looked up: the key holds them whole.
+const maxKeyText = 16 << 10
+
+// query takes COM_QUERY.
+func (h *handler) query(p []byte) bool {
+	if h.stage.answered {
+		if h.stage.joined {
+			h.past.read(p, nil)
+		}
+		return true
+	}
+	if h.stage.instead != nil {
+		return h.forward(h.stage.instead, expect{cmd: wire.ComQuery, first: 1})
+	}
+	q, err := wire.DecodeQuery(p, h.caps)
+	if err != nil {
+		return h.malformed()
+	}
+	// Query attributes are read by functions of the server's: such a text is
+	// not answered from the store.
+	mayRead := q.Params == 0 && len(q.Text) <= maxKeyText && h.mayLookup()
+	if !h.stage.asked {
+		if mayRead && h.hit(h.textKey(q.Text)) {
+			h.past.read(p, nil)
+			return true
+		}
+		if !h.consider(q, mayRead) {
+			return h.stage.answered
+		}
+	}
+	h.past.reading(h.stage, p, nil)
+	return h.forward(nil, expect{cmd: wire.ComQuery, first: h.commandSeq() + 1})
+}
+
+func (h *handler) textKey(text []byte) []byte {
+	k := append(h.s.Key(kindText, h.context), text...)
+	h.s.KeepKey(k)
+	return k
+}
+
+// hit answers from the store.
+func (h *handler) hit(key []byte) bool {
+	v, ok := h.s.Lookup(key)
+	if ok {
+		h.s.Write(v)
+	}
+	return ok
+}
+
+// consider decides what becomes of a text that was not found: false means that
+// it waits, or was answered.
+func (h *handler) consider(q wire.Query, mayRead bool) bool {
+	if !h.stage.scanned {
+		h.stage.scanned = true
+		h.stage.effects = scanText(q.Text, h.scope.SQLMode)
+	}
+	eff := h.stage.effects
+	switch {
+	case eff&effConsole != 0 && h.s.Console(q.Text, h.scope, h.consoleDone):
+		return false
+	case eff&effKill != 0 && !h.killText(q.Text):
+		return false
+	case eff&effRowCount != 0 && h.past.lost():
+		return h.rowCount(q.Text)
+	case eff&effRead == 0:
+		h.s.Forwarded(nil, "not a read")
+	case mayRead:
+		return h.ask(h.s.Upstream.Planner.Statement(h.scopeID, q.Text, nil), func() []byte { return h.textKey(q.Text) }, nil)
+	default:
+		h.passBy()
+	}
+	h.stage.asked = true
+	return true
+}
+
+// passBy notes why a read goes by the cache.
+func (h *handler) passBy() {
+	switch {
+	case h.inTransaction():
+		h.s.InTransaction(nil)
+	case h.hold&opaque != 0:
+		h.s.Forwarded(nil, "the session has "+(h.hold&opaque).String())
+	default:
+		h.s.Forwarded(nil, "the statement or the session's state forbids it")
+	}
+}
+
+// maxPlans is how often a statement is planned before it is forwarded without:
+// a plan can be outdated as soon as it is made.
+const maxPlans = 3
+
+// ask has the planner's word on a read and takes its place in line for the
+// answer: false means that the command waits.
+func (h *handler) ask(st *planner.Statement, key func() []byte, params []planner.Param) bool {
+	plan := st.Plan()
+	if plan == nil {
+		if h.stage.plans < maxPlans {
+			h.stage.plans++
+			h.s.Plan(st, func() {})
+			return false
+		}
+		h.s.Forwarded(nil, "its tables are being changed")
+		h.stage.asked = true
+		return true
+	}
+	h.stage.class, h.stage.planned = plan.Class, true
+	miss, fill := h.s.Miss(key(), st, params)
+	h.stage.asked = true
+	h.stage.fill = fill
+	return miss != proxy.MissJoin
+}

@@ -1,0 +1,184 @@
+package mysql
+
+import (
+	"strings"
+	"unsafe"
+
+	"freshet/planner/scan"
+)
+
+// effects are what a text may do to its session or ask of its past, as far as
+// its words tell. They err on the side of more.
+type effects uint32
+
+const (
+	effRead      effects = 1 << iota // begins like a query that may be planned
+	effSet                           // SET
+	effUse                           // USE
+	effTemporary                     // CREATE or DROP TEMPORARY
+	effVariables                     // names a user variable
+	effLock                          // LOCK TABLES, FLUSH … WITH READ LOCK, FLUSH … FOR EXPORT
+	effUnlock                        // UNLOCK TABLES
+	effNamedLock                     // GET_LOCK
+	effHandler                       // HANDLER
+	effXA                            // XA
+	effPrepare                       // PREPARE, EXECUTE, DEALLOCATE
+	effRole                          // SET ROLE
+	effNextTrans                     // SET TRANSACTION
+	effTracking                      // SET session_track_…
+	effMany                          // several statements
+	effUnproven                      // may run anything: CALL, EXECUTE, unknown words
+	effConsole                       // begins like one of Freshet's own commands
+	effKill                          // KILL
+	effLastID                        // asks for LAST_INSERT_ID
+	effRowCount                      // asks for ROW_COUNT
+	effPast                          // asks for FOUND_ROWS, warnings, errors
+	effQuiet                         // changes no data: SHOW, USE, a plain SET …
+	effCalcFound                     // SQL_CALC_FOUND_ROWS: the next may ask for the count
+)
+
+// firstWords says what a statement's first word makes of it. Words that are
+// not here are not proven to leave the session alone.
+var firstWords = map[string]effects{
+	"SELECT": effRead, "WITH": effRead, "TABLE": effRead, "VALUES": effRead,
+	"INSERT": 0, "UPDATE": 0, "DELETE": 0, "REPLACE": 0, "LOAD": 0, "TRUNCATE": 0, "ALTER": effConsole, "CREATE": effConsole,
+	"DROP": effConsole, "RENAME": 0, "GRANT": 0, "REVOKE": 0, "START": effQuiet, "COMMIT": 0, "ROLLBACK": 0, "SAVEPOINT": 0,
+	"RELEASE": 0, "SHOW": effConsole | effQuiet, "DESCRIBE": effQuiet, "DESC": effQuiet, "EXPLAIN": effConsole, "ANALYZE": 0, "OPTIMIZE": 0, "CHECK": 0,
+	"CHECKSUM": effQuiet, "REPAIR": 0, "HELP": effQuiet, "DO": 0, "FLUSH": effConsole, "RESET": 0, "PURGE": 0,
+	"SET": effSet | effConsole | effQuiet, "USE": effUse | effQuiet, "HANDLER": effHandler, "XA": effXA, "LOCK": effLock, "UNLOCK": effUnlock,
+	"PREPARE": effPrepare, "EXECUTE": effPrepare | effUnproven, "DEALLOCATE": effPrepare, "KILL": effKill,
+	"BEGIN": effQuiet,
+}
+
+// words are those that tell something wherever they stand.
+var words = map[string]effects{
+	"GET_LOCK": effNamedLock, "LAST_INSERT_ID": effLastID, "IDENTITY": effLastID, "LASTVAL": effLastID, "ROW_COUNT": effRowCount,
+	"FOUND_ROWS": effPast, "WARNINGS": effPast, "ERRORS": effPast, "DIAGNOSTICS": effPast | effRowCount,
+	"SQL_CALC_FOUND_ROWS": effCalcFound, "SQL_AUTO_IS_NULL": effLastID,
+}
+
+// longestWord is the longest of them: longer words need not be looked up.
+const longestWord = len("SQL_CALC_FOUND_ROWS")
+
+// scanText reads a text's words. sqlMode is the session's: it decides what is
+// a string.
+func scanText(text []byte, sqlMode string) effects {
+	r := textReader{text: unsafe.String(unsafe.SliceData(text), len(text)), first: true}
+	sc := scan.New(r.text, scan.Options{AnsiQuotes: strings.Contains(sqlMode, "ANSI_QUOTES"),
+		NoBackslash: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES")})
+	for {
+		t := sc.Next()
+		switch t.Kind {
+		case scan.End:
+			return r.eff
+		case scan.Broken:
+			return r.eff | effUnproven
+		}
+		r.token(t)
+	}
+}
+
+// textReader gathers effects token by token.
+type textReader struct {
+	text  string
+	eff   effects
+	first bool   // at the start of a statement
+	verb  string // its first word
+	prev  string // the word before
+	ended bool   // a semicolon was seen
+}
+
+func (r *textReader) token(t scan.Token) {
+	s := r.text[t.Start:t.End]
+	switch {
+	case t.Kind == scan.Op && s == ";":
+		r.first, r.ended, r.verb, r.prev = true, true, "", ""
+		return
+	case t.Kind == scan.Op && s == "(" && r.verb == "SET":
+		r.eff &^= effQuiet // a function or a query may do anything
+	case t.Kind == scan.Hint || t.Kind == scan.Exec || t.Kind == scan.Op && s == "(" && r.first:
+		return
+	}
+	if r.ended {
+		r.eff |= effMany
+	}
+	switch t.Kind {
+	case scan.Word:
+		r.word(upper(s))
+	case scan.Variable:
+		r.variable(s)
+		fallthrough
+	default:
+		if r.first {
+			r.first = false
+			r.eff |= effUnproven
+		}
+		r.prev = ""
+	}
+}
+
+func (r *textReader) variable(s string) {
+	if !strings.HasPrefix(s, "@@") {
+		r.eff |= effVariables
+		return
+	}
+	name := upper(s)
+	if i := strings.LastIndexByte(name, '.'); i >= 0 {
+		name = name[i+1:]
+	}
+	name = strings.TrimLeft(name, "@")
+	switch {
+	case name == "LAST_INSERT_ID" || name == "IDENTITY":
+		r.eff |= effLastID
+	case name == "WARNING_COUNT" || name == "ERROR_COUNT":
+		r.eff |= effPast
+	case r.verb == "SET" && strings.HasPrefix(name, "SESSION_TRACK_"):
+		r.eff |= effTracking
+	}
+}
+
+func (r *textReader) word(w string) {
+	if r.first {
+		r.first, r.verb = false, w
+		eff, known := firstWords[w]
+		if !known {
+			eff = effUnproven
+		}
+		r.eff |= eff
+		r.prev = w
+		return
+	}
+	if len(w) <= longestWord {
+		r.eff |= words[w]
+	}
+	r.pair(w)
+	r.prev = w
+}
+
+// pair looks at words that tell something by what stands before them.
+func (r *textReader) pair(w string) {
+	switch {
+	case w == "TEMPORARY" && (r.verb == "CREATE" || r.verb == "DROP"):
+		r.eff |= effTemporary
+	case w == "NOT" && r.prev == "BEGIN":
+		r.eff |= effUnproven // MariaDB's BEGIN NOT ATOMIC … END
+	case r.verb == "FLUSH" && (w == "LOCK" || w == "EXPORT"):
+		r.eff |= effLock
+	case r.verb == "SET" && w == "ROLE" && r.prev == "SET":
+		r.eff |= effRole
+	case r.verb == "SET" && w == "STATEMENT" && r.prev == "SET":
+		r.eff |= effUnproven
+	case r.verb == "SET" && w == "TRANSACTION" && r.prev == "SET":
+		r.eff |= effNextTrans
+	case r.verb == "SET" && strings.HasPrefix(w, "SESSION_TRACK_"):
+		r.eff |= effTracking
+	}
+}
+
+// upper gives the word in capitals, without a copy when it is.
+func upper(s string) string {
+	if len(s) > 64 {
+		return s
+	}
+	return strings.ToUpper(s)
+}

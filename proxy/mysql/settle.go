@@ -1,0 +1,209 @@
+package mysql
+
+import (
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+)
+
+// transactional are the status flags that outlive a statement.
+const transactional = wire.StatusInTrans | wire.StatusAutocommit | wire.StatusNoBackslashEscapes | wire.StatusInTransReadonly | statusAnsiQuotes
+
+// statusAnsiQuotes is MariaDB's.
+const statusAnsiQuotes wire.Status = 1 << 15
+
+// serverStatus takes in the server's word on the transaction.
+func (h *handler) serverStatus(s wire.Status) {
+	h.status = s & transactional
+	h.owed.status = false
+}
+
+// settle draws the consequences of a client's command whose reply is over.
+func (h *handler) settle(e *expect, r *reply) {
+	t := &r.tracker
+	h.settleFill(e, r)
+	h.s.Completed()
+	safe := e.planned && e.class == planner.ClassRead
+	if t.Failed {
+		h.hold |= holdDiagnostics
+		h.owed.status = h.owed.status || !safe && e.cmd != wire.ComStmtPrepare
+	}
+	if t.Warned || e.effects&effCalcFound != 0 {
+		h.hold |= holdDiagnostics
+	}
+	if e.effects&effLastID != 0 {
+		h.owed.lastID = true
+	}
+	h.past.wrote = t.Columns == 0 && !t.Failed && e.cmd != wire.ComStmtPrepare
+	h.past.affected = r.affected
+	h.settleStatement(e, t)
+	h.settleEffects(e, t, safe)
+	if e.option != 0 && !t.Failed {
+		h.switchMultiStatements(e.option - 1)
+	}
+	if h.mayHaveWritten(e, safe) {
+		h.s.Wrote()
+	}
+}
+
+// mayHaveWritten says whether what this session reads next must show what the
+// command did. Within a transaction its end is what counts.
+func (h *handler) mayHaveWritten(e *expect, safe bool) bool {
+	switch {
+	case safe || e.cmd != wire.ComQuery && e.cmd != wire.ComStmtExecute:
+		return false
+	case e.effects&(effQuiet|effMany) == effQuiet:
+		return false
+	case h.inTransaction():
+		return e.effects&effRead == 0
+	}
+	return true
+}
+
+// settleFill keeps a whole answer of one result set that says nothing but its
+// rows; anything else is not for others.
+func (h *handler) settleFill(e *expect, r *reply) {
+	if e.fill == nil {
+		return
+	}
+	t := &r.tracker
+	if t.Failed || t.Warned || t.Results != 1 || t.Columns == 0 || r.dirty || h.inTransaction() || h.owed.changes {
+		e.fill.Abandon()
+	} else {
+		e.fill.Finish()
+	}
+	e.fill = nil
+}
+
+// settleEffects notes what keeps the link from being given back.
+func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
+	eff := e.effects
+	for _, x := range [...]struct {
+		eff  effects
+		hold hold
+	}{{effVariables, holdVariables}, {effTemporary, holdTemporary}, {effPrepare, holdPrepare}, {effLock, holdLocks},
+		{effNamedLock, holdNamedLock}, {effHandler, holdHandler}, {effXA, holdXA}, {effRole, holdRole},
+		{effNextTrans, holdNextTrans}, {effTracking, holdTracking}} {
+		if eff&x.eff != 0 {
+			h.hold |= x.hold
+		}
+	}
+	if eff&effUnlock != 0 && !t.Failed {
+		h.hold &^= holdLocks
+	}
+	if eff&effNextTrans == 0 && !h.inTransaction() && !t.Failed {
+		h.hold &^= holdNextTrans
+	}
+	mariadb := h.s.Upstream.Server.Kind == "mariadb"
+	switch {
+	case t.Failed && eff&effUnproven != 0 && mariadb:
+		// MariaDB keeps what changed before the error to itself (seen on 10.11).
+		h.hold |= holdUnknown
+	case eff&effRead != 0 && !safe && !mariadb && !h.inTransaction() && !h.caps.Has(wire.ClientDeprecateEOF):
+		// A stored function may have changed the session; an EOF does not
+		// tell, but MySQL's next OK does.
+		h.owed.status = true
+	}
+}
+
+// takeChanges takes in what the server told of the session's state, and
+// returns what of it the client would have been told without us.
+func (h *handler) takeChanges(data []byte, e *expect) []byte {
+	changes, err := wire.DecodeStateChanges(nil, data)
+	if err != nil {
+		h.s.Log().Warn("session tracking cannot be read", "cause", err)
+		h.hold |= holdUnknown
+		return nil
+	}
+	var kept []byte
+	b := h.base
+	for _, c := range changes {
+		show := true
+		switch c.Kind {
+		case wire.TrackSystemVariables:
+			h.variable(string(c.Name), string(c.Value))
+			show = b.trackAll || b.tracked[string(c.Name)]
+		case wire.TrackSchema:
+			h.useDatabase(string(c.Value))
+			show = b.trackSchema
+		case wire.TrackStateChange:
+			if !e.explains() {
+				h.hold |= holdUnknown
+			}
+			show = b.trackState
+		}
+		if show || h.hold&holdTracking != 0 {
+			kept = wire.AppendStateChange(kept, c)
+		}
+	}
+	return kept
+}
+
+// explains says whether a command's words account for the server's mark that
+// some state changed: then its effects tell which, and variables are named.
+func (e *expect) explains() bool {
+	const telling = effSet | effUse | effTemporary | effPrepare
+	if e.swallow && e.cmd == wire.ComQuery {
+		return true // our own SET
+	}
+	return e.effects&telling != 0 && e.effects&effUnproven == 0
+}
+
+// conclude asks what is owed and gives the link back if nothing keeps it;
+// false: it asked something, and more is to come.
+func (h *handler) conclude() bool {
+	if h.s.Link == nil {
+		return true
+	}
+	switch {
+	case h.owed.status:
+		// COM_PING leaves the diagnostics alone; its OK has the status.
+		h.owed.status = false
+		h.ask1([]byte{byte(wire.ComPing)}, expect{})
+		return false
+	case h.owed.changes:
+		// A flag without data: MariaDB tells with the next change.
+		h.owed.changes = false
+		h.hold |= holdUnknown
+		h.internal("SET session_track_schema = ON", nil)
+		return false
+	case h.inTransaction():
+		h.s.Link.PinnedBy = "transaction"
+		return true
+	case h.owed.collation && h.hold&holdDiagnostics == 0:
+		h.internal("SELECT @@collation_connection", h.heardCollation)
+		return false
+	case h.hold != 0:
+		h.s.Link.PinnedBy = h.hold.String()
+		return true
+	case h.owed.lastID:
+		h.internal("SELECT LAST_INSERT_ID()", func(a *answer) {
+			h.owed.lastID = false
+			h.heardLastID(a.cell)
+		})
+		return false
+	}
+	h.past.elsewhere = true
+	h.s.Link.Key = h.key
+	h.s.ReleaseLink()
+	return true
+}
+
+func (h *handler) heardCollation(a *answer) {
+	h.owed.collation = false
+	if a.failed || a.cell == "" {
+		h.hold |= holdUnknown
+		return
+	}
+	h.set("collation_connection", a.cell)
+}
+
+// switchMultiStatements follows COM_SET_OPTION.
+func (h *handler) switchMultiStatements(option uint16) {
+	if option == wire.OptionMultiStatementsOn {
+		h.caps |= wire.ClientMultiStatements
+	} else {
+		h.caps &^= wire.ClientMultiStatements
+	}
+	h.link().caps = h.link().caps&^wire.ClientMultiStatements | h.caps&wire.ClientMultiStatements
+	h.rekey()
+}

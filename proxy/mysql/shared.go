@@ -1,0 +1,145 @@
+package mysql
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	wire "freshet/protocol/mysql"
+	"freshet/proxy"
+)
+
+// shared is what all sessions on one upstream know together. It is safe for
+// use from all loops.
+type shared struct {
+	greeting atomic.Pointer[greeting]
+
+	mu    sync.Mutex
+	bases map[string]*base // by base key
+}
+
+// greeting is how the upstream introduces itself.
+type greeting struct {
+	version   string
+	caps      wire.Capability
+	collation uint8
+	plugin    string
+}
+
+// base is what a fresh connection with certain flags, collation and database
+// is like. It is immutable.
+type base struct {
+	status  wire.Status
+	initial map[string]string // session variables by name
+	// print tells apart bases whose answers may differ.
+	print string
+	// reset holds the settings that COM_RESET_CONNECTION leaves different from
+	// initial: it takes the server's character set, not the handshake's.
+	reset settings
+	// maxPacket is max_allowed_packet in bytes.
+	maxPacket int
+	// What the server tells of by itself, that is, unless we ask for more.
+	trackAll    bool
+	tracked     map[string]bool
+	trackSchema bool
+	trackState  bool
+}
+
+type sharedKey struct{}
+
+func sharedOf(u *proxy.Upstream) *shared {
+	return u.Shared(sharedKey{}, func() any {
+		sh := &shared{bases: map[string]*base{}}
+		sh.greeting.Store(guessGreeting(u.Server))
+		return sh
+	}).(*shared)
+}
+
+// maxBases bounds what clients can make us remember.
+const maxBases = 4096
+
+// base returns what is known of a base key, nil before the first link of it.
+func (sh *shared) base(key string) *base {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.bases[key]
+}
+
+// learn keeps what a new link showed and returns the base that all links of
+// the key share as long as the server's defaults stay the same.
+func (sh *shared) learn(key string, b *base) *base {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if old := sh.bases[key]; old != nil && old.print == b.print {
+		return old
+	}
+	if len(sh.bases) >= maxBases {
+		clear(sh.bases)
+	}
+	sh.bases[key] = b
+	return b
+}
+
+// offered are the capabilities that a session can keep up; the upstream's own
+// are cut to them. Compression and TLS end at the proxy and are not there yet.
+const offered = wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLongFlag | wire.ClientConnectWithDB |
+	wire.ClientNoSchema | wire.ClientODBC | wire.ClientLocalFiles | wire.ClientIgnoreSpace | wire.ClientProtocol41 |
+	wire.ClientInteractive | wire.ClientIgnoreSigpipe | wire.ClientTransactions | wire.ClientReserved |
+	wire.ClientSecureConnection | wire.ClientMultiStatements | wire.ClientMultiResults | wire.ClientPSMultiResults |
+	wire.ClientPluginAuth | wire.ClientConnectAttrs | wire.ClientPluginAuthLenenc |
+	wire.ClientCanHandleExpiredPasswords | wire.ClientSessionTrack | wire.ClientDeprecateEOF |
+	wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes | wire.ClientRememberOptions
+
+// onlyMySQL are those that MariaDB does not have. It leaves out
+// ClientLongPassword to say that its extended flags are meant.
+const onlyMySQL = wire.ClientLongPassword | wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes
+
+// guessGreeting is the greeting as the version says it is, until the first
+// link has shown the real one: a client that only connects costs the upstream
+// nothing.
+func guessGreeting(s proxy.ServerInfo) *greeting {
+	g := &greeting{version: s.Version, caps: offered, collation: uint8(s.Collation), plugin: wire.PluginCachingSHA2}
+	major, minor, patch := versionOf(s.Version)
+	if s.Kind == "mariadb" {
+		g.plugin = wire.PluginNative
+		g.caps &^= onlyMySQL
+		if major < 11 {
+			// MariaDB hid behind this from replicas that knew no version 10.
+			g.version = "5.5.5-" + s.Version
+		}
+		return g
+	}
+	v := major*10000 + minor*100 + patch
+	if v < 80026 {
+		g.caps &^= wire.ClientQueryAttributes
+	}
+	if v < 80004 {
+		g.caps &^= wire.ClientOptionalResultsetMetadata
+		g.plugin = wire.PluginNative
+	}
+	return g
+}
+
+func versionOf(v string) (major, minor, patch int) {
+	numbers := [3]int{}
+	for i, part := range strings.SplitN(v, ".", 3) {
+		end := 0
+		for end < len(part) && part[end] >= '0' && part[end] <= '9' {
+			end++
+		}
+		n, err := strconv.Atoi(part[:end])
+		if err != nil {
+			break
+		}
+		numbers[i] = n
+	}
+	return numbers[0], numbers[1], numbers[2]
+}
+
+// met replaces the guess by what a link was greeted with. The plugin stays
+// that of the kind: what the server's default is says nothing of an account.
+func (sh *shared) met(h *wire.Handshake) {
+	old := sh.greeting.Load()
+	sh.greeting.Store(&greeting{version: h.ServerVersion, caps: h.Capabilities & offered, collation: h.Collation, plugin: old.plugin})
+}

@@ -1,0 +1,158 @@
+package mysql
+
+import (
+	"strconv"
+
+	"freshet/planner"
+	wire "freshet/protocol/mysql"
+)
+
+// statement is one prepared statement of the client's. Its id is the
+// session's own; on a link it is prepared when it is first needed there.
+type statement struct {
+	id      uint32
+	text    string
+	db      string // default database when it was prepared: names mean that
+	params  int
+	types   []byte // of the parameters, as last sent
+	effects effects
+	plan    *planner.Statement // nil when it is no read
+	// cursor: one is open; longData: values were sent ahead.
+	cursor, longData bool
+	// private: on a link it is not shared with equal statements, since a
+	// cursor or long data belong to one.
+	private bool
+	// broken is why values sent ahead went nowhere.
+	broken error
+}
+
+// key names the statement in a link's set.
+func (s *statement) key() string {
+	k := s.db + "\x00" + s.text
+	if s.private {
+		k += "\x00" + strconv.FormatUint(uint64(s.id), 10)
+	}
+	return k
+}
+
+// prepared is a statement on a link.
+type prepared struct {
+	id    uint32
+	types []byte // as the server has them
+	used  uint64
+}
+
+// maxPrepared bounds the statements of one link; servers allow 16382 together.
+const maxPrepared = 100
+
+// preparedSet is what is prepared on a link, by statement.key.
+type preparedSet struct {
+	byKey map[string]*prepared
+	clock uint64
+}
+
+func (p *preparedSet) get(key string) *prepared {
+	pr := p.byKey[key]
+	if pr != nil {
+		p.clock++
+		pr.used = p.clock
+	}
+	return pr
+}
+
+// put adds a statement and returns the id of one that has to be closed for it,
+// 0 for none.
+func (p *preparedSet) put(key string, id uint32) (*prepared, uint32) {
+	if p.byKey == nil {
+		p.byKey = map[string]*prepared{}
+	}
+	var closed uint32
+	if old := p.byKey[key]; old != nil {
+		closed = old.id
+	} else if len(p.byKey) >= maxPrepared {
+		var oldest string
+		for k, pr := range p.byKey {
+			if oldest == "" || pr.used < p.byKey[oldest].used {
+				oldest = k
+			}
+		}
+		closed = p.byKey[oldest].id
+		delete(p.byKey, oldest)
+	}
+	p.clock++
+	pr := &prepared{id: id, used: p.clock}
+	p.byKey[key] = pr
+	return pr, closed
+}
+
+// remember adds a statement to the link's set.
+func (h *handler) remember(s *statement, id uint32) *prepared {
+	pr, closed := h.link().prepared.put(s.key(), id)
+	if closed != 0 {
+		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, closed))
+	}
+	return pr
+}
+
+// silent sends a command that has no reply.
+func (h *handler) silent(payload []byte) {
+	b, _ := wire.AppendPacket(nil, 0, payload)
+	h.s.Link.Write(b)
+}
+
+// ensurePrepared finds the statement on the attached link, or has it prepared
+// there: not ready means that the command waits, or was answered by an error.
+func (h *handler) ensurePrepared(s *statement) (*prepared, bool) {
+	if pr := h.link().prepared.get(s.key()); pr != nil {
+		return pr, true
+	}
+	if s.db == "" || s.db == h.db {
+		h.prepareHere(s, func() {})
+		return nil, false
+	}
+	// Names without a database mean the one of then.
+	back := h.db
+	h.ask1(append([]byte{byte(wire.ComInitDB)}, s.db...), expect{effects: effUse, then: func(a *answer) {
+		if a.failed {
+			h.refuse(a.err)
+			return
+		}
+		h.prepareHere(s, func() {
+			h.ask1(append([]byte{byte(wire.ComInitDB)}, back...), expect{effects: effUse, then: func(a *answer) {
+				if a.failed {
+					h.refuse(a.err)
+				}
+			}})
+		})
+	}})
+	return nil, false
+}
+
+func (h *handler) prepareHere(s *statement, next func()) {
+	h.ask1(append([]byte{byte(wire.ComStmtPrepare)}, s.text...), expect{then: func(a *answer) {
+		if a.failed {
+			h.refuse(a.err)
+		} else {
+			h.remember(s, a.prepared.StatementID)
+		}
+		next()
+	}})
+}
+
+// refuse answers the current command, which is still unconsumed, with the
+// server's own error.
+func (h *handler) refuse(e wire.ServerError) {
+	if h.stage.answered {
+		return
+	}
+	h.abandonFill()
+	h.stage.answered = true
+	h.concluding = true
+	h.send(1, e.Append(nil, h.caps))
+}
+
+// unknownStatement is the error for an id that is none.
+func (h *handler) unknownStatement(id uint32, function string) bool {
+	h.fail(wire.NewError(wire.ErrNumUnknownStmtHandler, "Unknown prepared statement handler (%d) given to %s", id, function))
+	return true
+}

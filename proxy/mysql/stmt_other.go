@@ -1,0 +1,130 @@
+package mysql
+
+import (
+	wire "freshet/protocol/mysql"
+)
+
+// closeStatement takes COM_STMT_CLOSE, which has no reply.
+func (h *handler) closeStatement(p []byte) bool {
+	id, err := wire.DecodeStatementID(p)
+	s := h.statements[id]
+	if err != nil || s == nil {
+		return true
+	}
+	delete(h.statements, id)
+	if !s.private || h.s.Link == nil {
+		return true
+	}
+	ps := &h.link().prepared
+	if pr := ps.byKey[s.key()]; pr != nil {
+		delete(ps.byKey, s.key())
+		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, pr.id))
+	}
+	h.holdStatements()
+	if h.conclude(); len(h.queue) > 0 {
+		h.concluding = true
+	}
+	return true
+}
+
+// resetStatement takes COM_STMT_RESET: only a cursor or values sent ahead make
+// it more than an OK.
+func (h *handler) resetStatement(p []byte) bool {
+	if h.stage.answered {
+		return true
+	}
+	id, err := wire.DecodeStatementID(p)
+	if err != nil {
+		return h.malformed()
+	}
+	s := h.statements[id]
+	if s == nil {
+		return h.unknownStatement(id, "mysqld_stmt_reset")
+	}
+	s.broken = nil
+	pr := h.here(s)
+	if pr == nil {
+		s.cursor, s.longData = false, false
+		h.ok()
+		return true
+	}
+	return h.forward(wire.AppendStatementCommand(nil, wire.ComStmtReset, pr.id), expect{cmd: wire.ComStmtReset, first: 1, stmt: s})
+}
+
+// here finds a statement's own upstream twin on the attached link, if it has
+// something there.
+func (h *handler) here(s *statement) *prepared {
+	if h.s.Link == nil || !s.private || !s.cursor && !s.longData {
+		return nil
+	}
+	return h.link().prepared.get(s.key())
+}
+
+// fetch takes COM_STMT_FETCH.
+func (h *handler) fetch(p []byte) bool {
+	if h.stage.answered {
+		return true
+	}
+	f, err := wire.DecodeFetch(p)
+	if err != nil {
+		return h.malformed()
+	}
+	s := h.statements[f.StatementID]
+	if s == nil {
+		return h.unknownStatement(f.StatementID, "mysqld_stmt_fetch")
+	}
+	pr := h.here(s)
+	if pr == nil {
+		h.fail(wire.NewError(wire.ErrNumNoCursor, "The statement (%d) has no open cursor.", s.id))
+		return true
+	}
+	out := append(h.rebound[:0], p...)
+	wire.PutStatementID(out, pr.id)
+	h.rebound = out
+	return h.forward(out, expect{cmd: wire.ComStmtFetch, first: 1, stmt: s})
+}
+
+// longData takes COM_STMT_SEND_LONG_DATA, which has no reply: what goes wrong
+// is told when the statement is executed.
+func (h *handler) longData(p []byte) bool {
+	l, err := wire.DecodeLongData(p)
+	s := h.statements[l.StatementID]
+	if err != nil || s == nil || s.broken != nil {
+		return true
+	}
+	if !s.cursor && !s.longData {
+		s.private = true
+	}
+	if h.stage.linkErr != nil {
+		s.broken = h.stage.linkErr
+		return true
+	}
+	if h.s.Link == nil && !h.s.AcquireLink(h.key) {
+		return false
+	}
+	pr := h.link().prepared.get(s.key())
+	if pr == nil {
+		return h.prepareForData(s)
+	}
+	s.longData = true
+	h.hold |= holdLongData
+	out := append(h.rebound[:0], p...)
+	wire.PutStatementID(out, pr.id)
+	h.rebound = out
+	h.silent(out)
+	return true
+}
+
+// prepareForData has the statement prepared on the link for its values. A
+// failure must not be answered now.
+func (h *handler) prepareForData(s *statement) bool {
+	h.ask1(append([]byte{byte(wire.ComStmtPrepare)}, s.text...), expect{then: func(a *answer) {
+		if a.failed {
+			s.broken = a.err
+			h.concluding = true
+			return
+		}
+		h.remember(s, a.prepared.StatementID)
+	}})
+	return false
+}
