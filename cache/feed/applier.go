@@ -58,8 +58,14 @@ func (a *applier) place(raw uint64) cache.Position {
 }
 
 // start makes the stream's beginning the applied position. received are the
-// transactions before it (MySQL).
+// transactions before it (MySQL). Whatever was read from the catalog may be
+// older than the stream, so nothing that was registered before stays.
 func (a *applier) start(raw uint64, received *binlog.GTIDSet) {
+	a.begin(raw, received)
+	a.everything()
+}
+
+func (a *applier) begin(raw uint64, received *binlog.GTIDSet) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.run++

@@ -59,6 +59,8 @@ type source interface {
 	// inspect compares tables with the catalog and makes the upstream publish
 	// them.
 	inspect(ctx context.Context, tables []*Table) (verdict, error)
+	// tend puts right, now and then, what the source did to the upstream.
+	tend(ctx context.Context)
 	// close ends the lines that probe and inspect use, and takes away what
 	// the source left on the upstream.
 	close(ctx context.Context)

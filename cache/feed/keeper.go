@@ -30,6 +30,7 @@ func (f *Feed) keepLoop(ctx context.Context) {
 	for {
 		wait := keepEvery
 		if run, live := f.applier.current(); live {
+			f.source.tend(ctx)
 			ripe = f.takeUp(ripe, run)
 			if again := f.inspect(ctx, run, &ripe); again {
 				wait = keepRetry

@@ -174,6 +174,9 @@ func (s *mysqlSource) vet(spec *TableSpec) error {
 
 func (s *mysqlSource) keeps(err error) bool { return !errors.Is(err, errPlaceLost) }
 
+// tend has nothing to do: a binary log is followed without leaving anything.
+func (s *mysqlSource) tend(context.Context) {}
+
 func (s *mysqlSource) close(context.Context) {
 	s.probes.drop()
 	s.queries.drop()

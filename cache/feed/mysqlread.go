@@ -34,11 +34,11 @@ type mysqlReader struct {
 
 	group    group
 	lastGTID binlog.GTID
-	domain map[uint32]uint64 // MariaDB: the last sequence number of each domain
-	maps   map[uint64]*mapped
-	parsed map[uint64]*mapped // table maps as last parsed, by table number
-	images row.Images
-	held   map[string]*prepared
+	domain   map[uint32]uint64 // MariaDB: the last sequence number of each domain
+	maps     map[uint64]*mapped
+	parsed   map[uint64]*mapped // table maps as last parsed, by table number
+	images   row.Images
+	held     map[string]*prepared
 }
 
 // group is the group being read.

@@ -37,7 +37,7 @@ func (f *Feed) probeLoop(ctx context.Context) {
 			continue
 		}
 		retry = 0
-		if !f.awaitProbe(ctx, timer, began, behind) {
+		if !f.awaitProbe(ctx, timer, began, time.Since(began), behind) {
 			return
 		}
 	}
@@ -62,8 +62,10 @@ func (f *Feed) probeOnce(ctx context.Context) (behind bool, err error) {
 }
 
 // awaitProbe waits until it is time for the next probe, and nudges the stream
-// while it is behind the last one. It returns false when ctx has ended.
-func (f *Feed) awaitProbe(ctx context.Context, timer *time.Timer, began time.Time, behind bool) bool {
+// while it is behind the last one. However often probes are kicked for, they
+// leave the server's core alone half of the time. It returns false when ctx has
+// ended.
+func (f *Feed) awaitProbe(ctx context.Context, timer *time.Timer, began time.Time, took time.Duration, behind bool) bool {
 	nudge := nudgeLeast
 	for {
 		left := f.cfg.ProbeEvery - time.Since(began)
@@ -80,7 +82,7 @@ func (f *Feed) awaitProbe(ctx context.Context, timer *time.Timer, began time.Tim
 		case <-ctx.Done():
 			return false
 		case <-f.kick:
-			return sleep(ctx, probeSpacing-time.Since(began))
+			return sleep(ctx, max(probeSpacing, 2*took)-time.Since(began))
 		case <-timer.C:
 		}
 		behind = behind && f.applier.behind()

@@ -9,13 +9,23 @@ import (
 )
 
 func TestSmoke(t *testing.T) {
-	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.MySQL, upstream.MariaDB11} {
+	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.MySQL, upstream.MariaDB11, upstream.Postgres15, upstream.Postgres18} {
 		t.Run(string(kind), func(t *testing.T) {
 			r := newRig(t, upstream.Need(t, kind))
 			r.exec("DROP TABLE IF EXISTS smoke", "CREATE TABLE smoke (id INT PRIMARY KEY, a INT, b VARCHAR(20))", "INSERT INTO smoke VALUES (1,10,'x'),(2,20,'y')")
 			r.settle()
-			tb, err := r.tracker.Follow(TableSpec{Schema: "freshet_test", Name: "smoke", Columns: []Column{
-				{Name: "id", Kind: canon.Int, Type: "int"}, {Name: "a", Kind: canon.Int, Type: "int"}, {Name: "b", Kind: canon.FoldASCII, Type: "varchar", Charset: "utf8mb4"}}})
+			spec := TableSpec{Schema: "freshet_test", Name: "smoke", Columns: []Column{
+				{Name: "id", Kind: canon.Int, Type: "int"}, {Name: "a", Kind: canon.Int, Type: "int"}, {Name: "b", Kind: canon.FoldASCII, Type: "varchar", Charset: "utf8mb4"}}}
+			if r.server.Dialect == "postgres" {
+				spec.Schema = "public"
+				for i, ty := range []string{"integer", "integer", "varchar"} {
+					spec.Columns[i].Type = ty
+				}
+				if err := r.db.QueryRow("SELECT 'smoke'::regclass::oid").Scan(&spec.OID); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tb, err := r.tracker.Follow(spec)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -39,7 +49,7 @@ func TestSmoke(t *testing.T) {
 			}
 			r.exec("ALTER TABLE smoke ADD c INT")
 			r.settle()
-			if !tb.Gone() || !r.sawChange("freshet_test", "smoke") {
+			if !tb.Gone() || !r.sawChange(spec.Schema, "smoke") {
 				t.Error("not gone")
 			}
 			t.Logf("%+v", r.feed.Status())

@@ -1,0 +1,310 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A row's xmin is the transaction that wrote it, so it changes with every
+// change of the row; what vacuum and analyze write to the catalog in place
+// leaves it alone.
+
+// pgPrintSQL is the fingerprint of one table, c being its row in pg_class: the
+// table itself with its file and privileges, its columns with theirs, the types
+// made by users that it has, its policies, ancestors and descendants, the
+// indexes that can identify its rows, and relations elsewhere of the same name,
+// which could take its place in a search path.
+const pgPrintSQL = `md5(concat_ws('|', c.xmin, c.relname, c.relnamespace, c.relfilenode, c.relkind, c.relpersistence,
+	c.relreplident, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relowner, c.relacl,
+	(SELECT string_agg(concat_ws(':', a.attnum, a.xmin), ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
+	(SELECT string_agg(concat_ws(':', t.oid, t.xmin, (SELECT string_agg(concat_ws(':', e.oid, e.xmin), ';' ORDER BY e.oid)
+		FROM pg_enum e WHERE e.enumtypid = t.oid)), ',' ORDER BY t.oid)
+		FROM pg_type t WHERE t.oid >= 16384 AND t.oid IN (SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)),
+	(SELECT string_agg(concat_ws(':', p.oid, p.xmin), ',' ORDER BY p.oid) FROM pg_policy p WHERE p.polrelid = c.oid),
+	(SELECT string_agg(concat_ws(':', i.inhrelid, i.inhparent, i.xmin), ',' ORDER BY i.inhrelid, i.inhparent)
+		FROM pg_inherits i WHERE i.inhrelid = c.oid OR i.inhparent = c.oid),
+	(SELECT string_agg(concat_ws(':', x.indexrelid, x.xmin), ',' ORDER BY x.indexrelid)
+		FROM pg_index x WHERE x.indrelid = c.oid AND (x.indisprimary OR x.indisreplident)),
+	(SELECT string_agg(concat_ws(':', o.oid, o.relnamespace), ',' ORDER BY o.oid)
+		FROM pg_class o WHERE o.relname = c.relname AND o.relpersistence <> 't' AND o.oid <> c.oid)))`
+
+const pgPrintsSQL = `SELECT coalesce(string_agg(concat_ws(':', c.oid, ` + pgPrintSQL + `), ','), '')
+	FROM pg_class c WHERE c.oid = ANY ($3::oid[])`
+
+// pgWorldSQL is the fingerprint of what belongs to no followed table: views
+// with their privileges and what could take a view's place, functions,
+// operators, casts and collations made by users, schemas, roles with their
+// members, and settings that sessions begin with.
+const pgWorldSQL = `SELECT md5(concat_ws('|',
+	(SELECT string_agg(concat_ws(':', v.oid, v.xmin, (SELECT count(*) FROM pg_class o WHERE o.relname = v.relname AND o.relpersistence <> 't')), ','
+		ORDER BY v.oid) FROM pg_class v WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') AND v.relpersistence <> 't'),
+	(SELECT string_agg(concat_ws(':', w.oid, w.xmin), ',' ORDER BY w.oid) FROM pg_rewrite w WHERE w.oid >= 16384),
+	(SELECT concat_ws(':', count(*), sum(f.oid::bigint), sum(f.xmin::text::bigint)) FROM pg_proc f WHERE f.oid >= 16384),
+	(SELECT concat_ws(':', count(*), sum(o.oid::bigint), sum(o.xmin::text::bigint)) FROM pg_operator o WHERE o.oid >= 16384),
+	(SELECT concat_ws(':', count(*), sum(k.oid::bigint), sum(k.xmin::text::bigint)) FROM pg_cast k WHERE k.oid >= 16384),
+	(SELECT concat_ws(':', count(*), sum(l.oid::bigint), sum(l.xmin::text::bigint)) FROM pg_collation l WHERE l.oid >= 16384),
+	(SELECT string_agg(concat_ws(':', n.oid, n.xmin), ',' ORDER BY n.oid) FROM pg_namespace n WHERE n.nspname !~ '^pg_(toast_)?temp'),
+	(SELECT string_agg(concat_ws(':', r.oid, r.rolname, r.rolsuper, r.rolinherit, r.rolcanlogin, r.rolbypassrls), ',' ORDER BY r.oid) FROM pg_roles r),
+	(SELECT string_agg(concat_ws(':', m.roleid, m.member, m.xmin), ',' ORDER BY m.roleid, m.member, m.grantor) FROM pg_auth_members m),
+	(SELECT string_agg(concat_ws(':', d.setdatabase, d.setrole, d.xmin), ',' ORDER BY d.setdatabase, d.setrole) FROM pg_db_role_setting d),
+	(SELECT concat_ws(':', b.datdba, b.datacl) FROM pg_database b WHERE b.datname = current_database())))`
+
+// pgNamesSQL is the fingerprint of which relations there are.
+const pgNamesSQL = `SELECT concat_ws(':', count(*), sum(c.oid::bigint), sum(hashtext(c.relname)::bigint)) FROM pg_class c
+	WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'`
+
+// pgTableSQL is what must be known of a table before it is followed.
+const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
+	c.relreplident = 'f' OR EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisvalid AND x.indimmediate AND
+		CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END),
+	EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
+	pg_has_role(c.relowner, 'USAGE'),
+	EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = 'freshet'),
+	` + pgPrintSQL + `,
+	EXISTS (SELECT FROM pg_publication_tables t WHERE t.pubname = 'freshet' AND t.schemaname = n.nspname AND t.tablename = c.relname
+		AND (to_jsonb(t) ->> 'rowfilter' IS NOT NULL OR jsonb_array_length(to_jsonb(t) -> 'attnames') <
+			(SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')))
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid`
+
+// pgTable is a row of pgTableSQL.
+type pgTable struct {
+	schema, name                                   string
+	kind, persistence                              string
+	identity, parent, owner, published, restricted bool
+	print                                          string
+}
+
+func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bool, error) {
+	rows, err := pgRows(ctx, c, pgTableSQL, strconv.FormatUint(uint64(oid), 10))
+	if err != nil || len(rows) == 0 {
+		return pgTable{}, false, err
+	}
+	row := rows[0]
+	is := func(i int) bool { return string(row[i]) == "t" }
+	return pgTable{schema: string(row[0]), name: string(row[1]), kind: string(row[2]), persistence: string(row[3]),
+		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9)}, true, nil
+}
+
+func (t *pgTable) full() string { return quoteIdent(t.schema) + "." + quoteIdent(t.name) }
+
+// refuse says why a table cannot be followed, nil when it can.
+func (t *pgTable) refuse(user string) error {
+	switch {
+	case t.kind == "p":
+		return errors.New("it is partitioned, which is not followed yet; its partitions can be, one by one")
+	case t.kind != "r":
+		return errors.New("it is not an ordinary table")
+	case t.persistence != "p":
+		return fmt.Errorf("it is unlogged or temporary, so its changes are not in the log; mend: ALTER TABLE %s SET LOGGED", t.full())
+	case t.parent:
+		return errors.New("other tables inherit from it, which is not followed yet")
+	case !t.identity:
+		// Publishing it would make its updates and deletes fail.
+		return fmt.Errorf("it has no replica identity; mend: ALTER TABLE %s REPLICA IDENTITY FULL, or give it a primary key", t.full())
+	case t.restricted:
+		return fmt.Errorf("publication %s leaves rows or columns of it out; mend: ALTER PUBLICATION %s DROP TABLE %s", publication, publication, t.full())
+	case !t.published && !t.owner:
+		return fmt.Errorf("role %s does not own it, so it may not publish it; mend: as its owner, GRANT %s TO %s, or ALTER PUBLICATION %s ADD TABLE %s as a superuser",
+			user, "its owner's role", quoteIdent(user), publication, t.full())
+	}
+	return nil
+}
+
+// vet asks the catalog whether the table can be published.
+func (s *pgSource) vet(spec *TableSpec) error {
+	if spec.OID < 16384 {
+		return errors.New("it belongs to the server")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sideTimeout)
+	defer cancel()
+	s.vetMu.Lock()
+	defer s.vetMu.Unlock()
+	return s.vets.use(ctx, func(c *pgconn.PgConn) error {
+		t, found, err := readPgTable(ctx, c, spec.OID)
+		if err != nil {
+			return err
+		}
+		if !found {
+			return errors.New("it is not there any more")
+		}
+		return t.refuse(s.fact().user)
+	})
+}
+
+// makePublication makes the publication if it is not there. It is never for all
+// tables: that would make updates and deletes fail on those without replica
+// identity.
+func makePublication(ctx context.Context, c *pgconn.PgConn) error {
+	rows, err := pgRows(ctx, c, "SELECT puballtables, pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = $1", publication)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 0 {
+		err := pgExec(ctx, c, "CREATE PUBLICATION "+publication)
+		if code := pgCode(err); code == pgDuplicateObject || code == pgUniqueViolation {
+			return nil // another Freshet was quicker
+		}
+		return err
+	}
+	if string(rows[0][0]) == "t" {
+		return fmt.Errorf("the upstream cannot be followed: publication %s is FOR ALL TABLES; mend: DROP PUBLICATION %s", publication, publication)
+	}
+	if string(rows[0][1]) != "t" {
+		return pgExec(ctx, c, "ALTER PUBLICATION "+publication+" SET (publish = 'insert, update, delete, truncate')")
+	}
+	return nil
+}
+
+// inspect publishes tables, waits, table by table, until every transaction that
+// may have begun before has ended, and compares their definitions.
+func (s *pgSource) inspect(ctx context.Context, tables []*Table) (verdict, error) {
+	var v verdict
+	err := s.queries.use(ctx, func(c *pgconn.PgConn) error {
+		for _, tb := range tables {
+			if err := s.inspectOne(ctx, c, tb, &v); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return v, err
+}
+
+func (s *pgSource) inspectOne(ctx context.Context, c *pgconn.PgConn, tb *Table, v *verdict) error {
+	t, found, err := readPgTable(ctx, c, tb.Spec.OID)
+	if err != nil {
+		return err
+	}
+	fits := found && t.refuse(s.fact().user) == nil && t.schema == tb.Spec.Schema && t.name == tb.Spec.Name
+	if fits {
+		if fits, err = s.columnsFit(ctx, c, &tb.Spec); err != nil {
+			return err
+		}
+	}
+	key := s.key(tb.Spec.Schema, tb.Spec.Name)
+	if !fits {
+		delete(s.gates, tb)
+		if s.misfits[key]++; s.misfits[key] <= misfitLimit {
+			v.bad = append(v.bad, tb)
+		}
+		return nil
+	}
+	if !t.published {
+		return s.publish(ctx, c, tb, &t, v)
+	}
+	ended, err := s.ended(ctx, c, tb)
+	if err != nil {
+		return err
+	}
+	if !ended {
+		v.later = append(v.later, tb)
+		return nil
+	}
+	delete(s.gates, tb)
+	delete(s.misfits, key)
+	s.mu.Lock()
+	s.prints[key] = pgPrint{oid: tb.Spec.OID, text: t.print}
+	s.mu.Unlock()
+	v.good = append(v.good, tb)
+	return nil
+}
+
+// publish adds the table to the publication. It waits for whoever is changing
+// the table's definition or vacuuming it, for as long as lock_timeout says.
+func (s *pgSource) publish(ctx context.Context, c *pgconn.PgConn, tb *Table, t *pgTable, v *verdict) error {
+	err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" ADD TABLE ONLY "+t.full())
+	switch pgCode(err) {
+	case "", pgDuplicateObject, pgLockNotAvailable, pgDeadlock, pgUndefinedTable, pgUniqueViolation:
+		if err != nil && pgCode(err) == "" {
+			return err
+		}
+		v.later = append(v.later, tb)
+		return nil
+	}
+	// It was not refused before: the role was allowed less meanwhile.
+	s.feed.failed("a table could not be published", fmt.Errorf("%s: %w", t.full(), err))
+	return nil
+}
+
+// ended tells whether every transaction that may have begun before the table
+// was published has ended. Their changes are not published, even if they come
+// after.
+func (s *pgSource) ended(ctx context.Context, c *pgconn.PgConn, tb *Table) (bool, error) {
+	rows, err := pgRows(ctx, c, "SELECT pg_snapshot_xmin(s.s)::text, pg_snapshot_xmax(s.s)::text FROM (SELECT pg_current_snapshot() AS s OFFSET 0) s")
+	if err != nil {
+		return false, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 2 {
+		return false, errors.New("feed: the server does not tell its snapshot")
+	}
+	xmin, err1 := strconv.ParseUint(string(rows[0][0]), 10, 64)
+	xmax, err2 := strconv.ParseUint(string(rows[0][1]), 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return false, err
+	}
+	gate, known := s.gates[tb]
+	if !known {
+		gate = xmax
+		s.gates[tb] = gate
+	}
+	return xmin >= gate, nil
+}
+
+// columnsFit tells whether the catalog has the columns of the definition, by
+// name, type and order.
+func (s *pgSource) columnsFit(ctx context.Context, c *pgconn.PgConn, spec *TableSpec) (bool, error) {
+	rows, err := pgRows(ctx, c, `SELECT a.attname, format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, NULL), t.typname
+		FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
+		WHERE a.attrelid = $1::oid AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`, strconv.FormatUint(uint64(spec.OID), 10))
+	if err != nil || len(rows) != len(spec.Columns) {
+		return false, err
+	}
+	for i, col := range spec.Columns {
+		row := rows[i]
+		if string(row[0]) != col.Name {
+			return false, nil
+		}
+		if col.Type != "" && col.Type != string(row[1]) && col.Type != string(row[2]) && col.Type != string(row[3]) &&
+			!strings.HasSuffix(col.Type, "."+string(row[1])) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// tend takes tables out of the publication that have lost their replica
+// identity: published, their updates and deletes would fail.
+func (s *pgSource) tend(ctx context.Context) {
+	if !s.untidy.Swap(false) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err := s.queries.use(ctx, func(c *pgconn.PgConn) error {
+		rows, err := pgRows(ctx, c, `SELECT n.nspname, c.relname FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
+			JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+			WHERE p.pubname = $1 AND c.relreplident <> 'f' AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid
+			AND x.indisvalid AND x.indimmediate AND
+			CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END)`, publication)
+		if err != nil {
+			return err
+		}
+		for _, row := range rows {
+			t := pgTable{schema: string(row[0]), name: string(row[1])}
+			if err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" DROP TABLE ONLY "+t.full()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() == nil {
+		s.untidy.Store(true)
+		s.feed.failed("a table without replica identity is still published", err)
+	}
+}

@@ -1,0 +1,113 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// pgFacts is what a server says of itself.
+type pgFacts struct {
+	version  string
+	number   int    // server_version_num
+	identity string // of this run of this server
+
+	walLevel                                string
+	slots, slotsMost, senders, sendersMost  int
+	standby, replication, create, published bool
+	user, database                          string
+}
+
+const pgFactsSQL = `SELECT current_setting('server_version'), current_setting('server_version_num'), current_setting('wal_level'),
+	(SELECT count(*) FROM pg_replication_slots), current_setting('max_replication_slots'),
+	(SELECT count(*) FROM pg_stat_replication), current_setting('max_wal_senders'),
+	pg_is_in_recovery(), (SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user),
+	has_database_privilege(current_database(), 'CREATE'),
+	EXISTS (SELECT FROM pg_publication WHERE pubname = 'freshet' AND pg_has_role(pubowner, 'USAGE')),
+	current_user, current_database()`
+
+func readPgFacts(ctx context.Context, c *pgconn.PgConn) (pgFacts, error) {
+	rows, err := pgRows(ctx, c, pgFactsSQL)
+	if err != nil {
+		return pgFacts{}, err
+	}
+	if len(rows) != 1 || len(rows[0]) != 13 {
+		return pgFacts{}, errors.New("feed: the server does not tell its settings")
+	}
+	row := rows[0]
+	number := func(i int) int {
+		n, failed := strconv.Atoi(string(row[i]))
+		err = errors.Join(err, failed)
+		return n
+	}
+	is := func(i int) bool { return string(row[i]) == "t" }
+	f := pgFacts{
+		version: string(row[0]), number: number(1), walLevel: string(row[2]),
+		slots: number(3), slotsMost: number(4), senders: number(5), sendersMost: number(6),
+		standby: is(7), replication: is(8), create: is(9), published: is(10),
+		user: string(row[11]), database: string(row[12]),
+	}
+	if err != nil {
+		return f, fmt.Errorf("feed: the server's settings are not numbers: %w", err)
+	}
+	f.identity, err = pgIdentity(ctx, c)
+	return f, err
+}
+
+// oldestPostgres is the oldest version whose snapshots can be asked for.
+const oldestPostgres = 130000
+
+// needs lists what the server must have.
+func (f pgFacts) needs() []need {
+	return []need{
+		{f.number >= oldestPostgres, "the server is PostgreSQL " + f.version, "upgrade to PostgreSQL 13 or later"},
+		{!f.standby, "the server is a standby", "point Freshet at the primary"},
+		{f.walLevel == "logical", "wal_level is " + f.walLevel, "ALTER SYSTEM SET wal_level = 'logical'; then restart the server"},
+		{f.slots < f.slotsMost, fmt.Sprintf("%d of %d replication slots are taken", f.slots, f.slotsMost),
+			fmt.Sprintf("ALTER SYSTEM SET max_replication_slots = %d; then restart the server", f.slotsMost+4)},
+		{f.senders < f.sendersMost, fmt.Sprintf("%d of %d WAL senders are taken", f.senders, f.sendersMost),
+			fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d; then restart the server", f.sendersMost+4)},
+		{f.replication, "role " + f.user + " may not replicate", "ALTER ROLE " + quoteIdent(f.user) + " REPLICATION"},
+		{f.create || f.published, "role " + f.user + " may not create a publication in database " + f.database,
+			"GRANT CREATE ON DATABASE " + quoteIdent(f.database) + " TO " + quoteIdent(f.user)},
+	}
+}
+
+// check is Open's look at the server.
+func (s *pgSource) check(ctx context.Context) error {
+	conn, err := s.connect(ctx, false)
+	if err != nil {
+		return err
+	}
+	facts, err := readPgFacts(ctx, conn)
+	if err = errors.Join(err, conn.Close(ctx)); err != nil {
+		return err
+	}
+	if err := facts.refuse(); err != nil {
+		return err
+	}
+	// A line that replicates is let in by rules of its own (pg_hba.conf).
+	replica, err := s.connect(ctx, true)
+	if err != nil {
+		return fmt.Errorf("the upstream cannot be followed: %w; mend: allow replication for %s in pg_hba.conf", err, facts.user)
+	}
+	if err := replica.Close(ctx); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.facts = facts
+	s.mu.Unlock()
+	return nil
+}
+
+func (f pgFacts) refuse() error {
+	for _, n := range f.needs() {
+		if !n.ok {
+			return fmt.Errorf("the upstream cannot be followed: %s; mend: %s", n.what, n.mend)
+		}
+	}
+	return nil
+}
