@@ -93,6 +93,11 @@ func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bo
 
 func (t *pgTable) full() string { return quoteIdent(t.schema) + "." + quoteIdent(t.name) }
 
+// mendable is a reason against a table that a statement takes away.
+type mendable struct{ why, mend string }
+
+func (m *mendable) Error() string { return m.why + "; mend: " + m.mend }
+
 // refuse says why a table cannot be followed, nil when it can.
 func (t *pgTable) refuse(user string) error {
 	switch {
@@ -101,17 +106,17 @@ func (t *pgTable) refuse(user string) error {
 	case t.kind != "r":
 		return errors.New("it is not an ordinary table")
 	case t.persistence != "p":
-		return fmt.Errorf("it is unlogged or temporary, so its changes are not in the log; mend: ALTER TABLE %s SET LOGGED", t.full())
+		return &mendable{"it is unlogged or temporary, so its changes are not in the log", "ALTER TABLE " + t.full() + " SET LOGGED"}
 	case t.parent:
 		return errors.New("other tables inherit from it, which is not followed yet")
 	case !t.identity:
 		// Publishing it would make its updates and deletes fail.
-		return fmt.Errorf("it has no replica identity; mend: ALTER TABLE %s REPLICA IDENTITY FULL, or give it a primary key", t.full())
+		return &mendable{"it has no replica identity", "ALTER TABLE " + t.full() + " REPLICA IDENTITY FULL, or give it a primary key"}
 	case t.restricted:
-		return fmt.Errorf("publication %s leaves rows or columns of it out; mend: ALTER PUBLICATION %s DROP TABLE %s", publication, publication, t.full())
+		return &mendable{"publication " + publication + " leaves rows or columns of it out", "ALTER PUBLICATION " + publication + " DROP TABLE " + t.full()}
 	case !t.published && !t.owner:
-		return fmt.Errorf("role %s does not own it, so it may not publish it; mend: as its owner, GRANT %s TO %s, or ALTER PUBLICATION %s ADD TABLE %s as a superuser",
-			user, "its owner's role", quoteIdent(user), publication, t.full())
+		return &mendable{"role " + user + " does not own it, so it may not publish it",
+			"as a superuser, ALTER PUBLICATION " + publication + " ADD TABLE " + t.full() + ", or GRANT the owner's role TO " + quoteIdent(user)}
 	}
 	return nil
 }

@@ -1,0 +1,58 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Finding is one thing that Check looked at.
+type Finding struct {
+	OK   bool
+	What string // what was found
+	Mend string // the statement that mends it; "" when OK
+}
+
+// Check says what an upstream has and lacks for its tables to be followed,
+// table by table. An error to connect is a finding too. It changes nothing.
+func Check(ctx context.Context, dsn string) []Finding {
+	switch scheme, _, _ := strings.Cut(dsn, "://"); scheme {
+	case "mysql", "mariadb":
+		return checkMySQL(ctx, dsn)
+	case "postgres", "postgresql":
+		return checkPostgres(ctx, dsn)
+	default:
+		return []Finding{{What: fmt.Sprintf("%q is not a kind of server that can be followed", scheme),
+			Mend: "write the DSN as mysql://user:password@host:3306/database or postgres://user:password@host:5432/database"}}
+	}
+}
+
+// findings gathers what is found.
+type findings []Finding
+
+func (f *findings) good(format string, args ...any) {
+	*f = append(*f, Finding{OK: true, What: fmt.Sprintf(format, args...)})
+}
+
+func (f *findings) bad(mend, format string, args ...any) {
+	*f = append(*f, Finding{What: fmt.Sprintf(format, args...), Mend: mend})
+}
+
+// needs adds what must be so, and whether it is.
+func (f *findings) needs(list []need) {
+	for _, n := range list {
+		if n.ok {
+			f.good("%s", n.what)
+		} else {
+			f.bad(n.mend, "%s", n.what)
+		}
+	}
+}
+
+// failed adds an error; true says that there was one.
+func (f *findings) failed(err error, mend string) bool {
+	if err != nil {
+		f.bad(mend, "%v", err)
+	}
+	return err != nil
+}
