@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"log/slog"
 	"os"
 	"sync"
@@ -12,6 +13,9 @@ import (
 	"freshet/bench/upstream"
 	"freshet/cache"
 )
+
+// errBadSession makes database/sql drop a connection.
+var errBadSession = driver.ErrBadConn
 
 func TestMain(m *testing.M) { os.Exit(upstream.Main(m)) }
 
