@@ -88,6 +88,9 @@ func (e *entry) write(f *Fill) {
 	e.lens = uint64(len(f.buf))<<32 | uint64(len(f.key))<<12 | uint64(len(f.cells))
 	e.meta = f.meta
 	e.word = f.epoch << hitBits
+	if f.joined {
+		e.word++ // somebody else has used it already
+	}
 	copy(e.cells(), f.cells)
 	copy(e.key(), f.key)
 	copy(e.value(), f.buf)

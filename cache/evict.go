@@ -1,7 +1,5 @@
 package cache
 
-import "github.com/cespare/xxhash/v2"
-
 // Eviction works on one sealed segment of a shard at a time, the victim, a few
 // entries with every answer that is stored, so that no caller pays for a whole
 // segment at once. What was used is copied forward into main's open segment,
@@ -102,9 +100,9 @@ func (sh *shard) retireVictim() {
 // nothing, if the entry should be moved on and there is no place yet.
 func (sh *shard) evictEntry(e *entry, off uint64) bool {
 	s := sh.store
-	h := xxhash.Sum64(e.key()) * s.salt
+	h := s.hash(e.key())
 	t := sh.table.Load()
-	slot, linked := t.find(slotWord(s.tag(h), off))
+	slot, linked := t.find(slotWord(tagOf(h), off))
 	if !linked {
 		return true
 	}
@@ -229,12 +227,12 @@ func (sh *shard) pickVictim() bool {
 // place of whatever had its slot, so memory of the past fades at random.
 type ghost struct{ prints []uint32 }
 
-func (g *ghost) remember(h uint64) { *g.slot(h) = uint32(h) }
+func (g *ghost) remember(h uint64) { *g.slot(h) = uint32(h >> 8) }
 
 // recall reports whether h was remembered, and forgets it.
 func (g *ghost) recall(h uint64) bool {
 	p := g.slot(h)
-	if *p != uint32(h) {
+	if *p != uint32(h>>8) {
 		return false
 	}
 	*p = 0
@@ -242,6 +240,5 @@ func (g *ghost) recall(h uint64) bool {
 }
 
 func (g *ghost) slot(h uint64) *uint32 {
-	// Not the top bits: they are alike within a shard.
-	return &g.prints[(h>>16&(1<<32-1))*uint64(len(g.prints))>>32]
+	return &g.prints[(h>>32)*uint64(len(g.prints))>>32]
 }

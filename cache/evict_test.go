@@ -56,9 +56,12 @@ func TestScanResistance(t *testing.T) {
 	r := s.NewReader()
 	value := strings.Repeat("v", 400)
 	const hot = 8000 // about a quarter of the memory
-	next := hot
+	next, rounds := hot, 16
+	if checkedMemory {
+		rounds = 10 // the race detector is slow
+	}
 	missed := 0
-	for round := range 30 {
+	for round := range rounds {
 		for i := range hot {
 			if _, l := get(r, keyOf(i)); l != Found {
 				if round > 2 {
@@ -72,7 +75,7 @@ func TestScanResistance(t *testing.T) {
 			}
 		}
 	}
-	if share := float64(missed) / (27 * hot); share > 0.02 {
+	if share := float64(missed) / float64((rounds-3)*hot); share > 0.02 {
 		t.Fatalf("%.1f %% of asks for hot keys missed during a scan", share*100)
 	}
 	check(t, s)
@@ -86,7 +89,11 @@ func TestZipfHitRatio(t *testing.T) {
 	s := newTestStore(t, Options{LimitBytes: small, MaxEntryBytes: 4096})
 	r := s.NewReader()
 	rng := rand.New(rand.NewPCG(seed, 3))
-	const keys, asks = 100000, 600000
+	const keys = 100000
+	asks := 400000
+	if checkedMemory {
+		asks = 200000
+	}
 	z := rand.NewZipf(rng, 1.01, 8, keys-1)
 	value := strings.Repeat("v", 400)
 	counts := make([]int, keys)
@@ -109,9 +116,9 @@ func TestZipfHitRatio(t *testing.T) {
 	for _, c := range counts[:held] { // popularity falls with the number
 		best += c
 	}
-	ratio, ideal := float64(hits)/(asks/2), float64(best)/(asks/2)
+	ratio, ideal := float64(hits)/float64(asks/2), float64(best)/float64(asks/2)
 	t.Logf("hit ratio %.3f with %d entries; the %d most popular keys would give %.3f", ratio, held, held, ideal)
-	if ratio < ideal*0.93 {
+	if ratio < ideal*0.92 {
 		t.Fatalf("hit ratio %.3f, ideal %.3f", ratio, ideal)
 	}
 	check(t, s)

@@ -1,10 +1,6 @@
 package cache
 
-import (
-	"bytes"
-
-	"github.com/cespare/xxhash/v2"
-)
+import "bytes"
 
 // Claim is what a call of Store.Claim got.
 type Claim uint8
@@ -38,6 +34,7 @@ type Fill struct {
 	key      []byte
 	hash     uint64
 	cells    []uint32 // a reference to each is held until ended, or passed to the entry
+	fewCells [4]uint32
 	filledAt Position
 	epoch    uint32
 	meta     [2]uint64
@@ -48,6 +45,9 @@ type Fill struct {
 	over     bool  // the leader's own note that the fill has ended
 
 	waiters []Waiter // under the shard's lock
+	joined  bool     // under the shard's lock: there were waiters
+	// displaced, under the shard's lock: another fill leads in its place.
+	displaced bool
 }
 
 // fillCost is what a running fill is charged besides its key and answer.
@@ -59,7 +59,10 @@ const fillCost = 512
 // call. Without deps and since, visible need not be known.
 //
 // A fill of the same key that runs is joined if canJoin and nothing it depends
-// on changed since it began; else a new one leads, beside it.
+// on changed since it began; else a new one leads in its place. The older one
+// then serves its waiters but is not kept, even if it stays valid: the younger
+// may have seen changes that are visible but not yet marked, and a session that
+// got its answer must not find an older one stored afterwards.
 //
 // The order of steps is: the epoch is noted, the cells are claimed, then
 // filledAt is. What was flushed or changed after either is found out by
@@ -70,8 +73,8 @@ func (s *Store) Claim(key []byte, deps []Dep, since Position, meta [2]uint64, ca
 	if len(key) > MaxKeyBytes || len(deps) > MaxDeps {
 		return nil, Refused
 	}
-	hash := xxhash.Sum64(key) * s.salt
-	sh := &s.shards[hash>>s.shardShift]
+	hash := s.hash(key)
+	sh := s.shardOf(hash)
 	f, claim, behind := sh.claim(hash, key, deps, since, meta, canJoin, w)
 	if behind && s.behind != nil {
 		s.behind()
@@ -86,6 +89,7 @@ func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta
 	if canJoin && w != nil {
 		if run := sh.running[hash]; run != nil && run.joinable(key, since) {
 			run.waiters = append(run.waiters, w)
+			run.joined = true
 			sh.stats.joined++
 			return nil, Joined, false
 		}
@@ -104,6 +108,9 @@ func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta
 		return nil, Refused, behind
 	}
 	f.key = bytes.Clone(key)
+	if run := sh.running[hash]; run != nil {
+		run.displaced = true // of another key, too: its hash is all we know it by
+	}
 	sh.running[hash] = f
 	sh.stats.fills++
 	return f, Leader, false
@@ -117,7 +124,7 @@ func (f *Fill) begin(deps []Dep, since Position) (ok, behind bool) {
 	if v := s.Visible(); !timeless && (v == 0 || v < since) {
 		return false, v != 0
 	}
-	f.cells = make([]uint32, 0, len(deps))
+	f.cells = f.fewCells[:0]
 	for _, dep := range deps {
 		cell := s.cells.claim(uint64(dep))
 		if cell == 0 {
@@ -179,8 +186,9 @@ func (f *Fill) grow(n int) bool {
 }
 
 // Finish ends the fill with the answer complete: it is stored, unless a cell
-// changed or the store was flushed since the fill began or there was no room,
-// and the waiters get it either way. It reports whether it was stored.
+// changed, the store was flushed or another fill took the lead since the fill
+// began, or there was no room; the waiters get it either way. It reports whether
+// it was stored.
 func (f *Fill) Finish() (stored bool) {
 	waiters, first := f.end(func(sh *shard) {
 		if stored = sh.put(f); stored {

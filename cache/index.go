@@ -40,7 +40,7 @@ const (
 )
 
 func newTable(slots uint64) (*table, error) {
-	slots = max((slots+slotsPerPage-1)/slotsPerPage, 1) * slotsPerPage
+	slots = wholePages(slots)
 	mem, err := mapMemory(int(slots*8), false)
 	if err != nil {
 		return nil, err
@@ -48,10 +48,13 @@ func newTable(slots uint64) (*table, error) {
 	return &table{slots: mem.base(), n: slots, mem: mem}, nil
 }
 
-// tableBytes is what newTable(slots) will occupy.
-func tableBytes(slots uint64) int64 {
-	return int64(max((slots+slotsPerPage-1)/slotsPerPage, 1) * 4096)
+// wholePages rounds slots up to what at least one page, and whole ones, hold.
+func wholePages(slots uint64) uint64 {
+	return max((slots+slotsPerPage-1)/slotsPerPage, 1) * slotsPerPage
 }
+
+// tableBytes is what newTable(slots) will occupy.
+func tableBytes(slots uint64) int64 { return int64(wholePages(slots) * 8) }
 
 func (t *table) bytes() int64 { return int64(t.n * 8) }
 

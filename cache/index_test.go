@@ -2,7 +2,10 @@ package cache
 
 import (
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -94,4 +97,67 @@ func TestEntryWidths(t *testing.T) {
 	if e.valueLen() != maxValueLen || e.keyLen() != MaxKeyBytes || e.cellCount() != MaxDeps {
 		t.Fatal(e.valueLen(), e.keyLen(), e.cellCount())
 	}
+}
+
+// Readers must find a key that is there while its slot and those around it are
+// moved all the time. (After several failed tries in a row a Reader gives up.)
+func TestFoundWhileSlotsMove(t *testing.T) {
+	s := newTestStore(t, Options{LimitBytes: small})
+	const keys = 440 // of 512 slots: long clusters
+	for i := range keys {
+		mustFill(t, s, keyOf(i), keyOf(i))
+	}
+	var stop atomic.Bool
+	var looks, missed, again atomic.Int64
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		r := s.NewReader()
+		defer r.Close()
+		tab := s.shards[0].table.Load()
+		for !stop.Load() {
+			for i := range keys {
+				looks.Add(1)
+				key := []byte(keyOf(i))
+				if e, _ := tab.get(s.arena, tagOf(s.hash(key)), key); e == nil {
+					again.Add(1)
+				}
+				v, l := get(r, keyOf(i))
+				if l == Cold {
+					missed.Add(1)
+				} else if l != Found || v != keyOf(i) {
+					t.Errorf("%q: %q, %d", keyOf(i), v, l)
+				}
+			}
+		}
+	})
+	deadline := time.Now().Add(1500 * time.Millisecond)
+	for again.Load() < 10 && time.Now().Before(deadline) {
+		for i := range keys {
+			jostle(s, keyOf(i))
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	t.Logf("%d of %d look-ups had to look again, %d missed", again.Load(), looks.Load(), missed.Load())
+	if again.Load() == 0 {
+		t.Skip("no look-up was ever passed by a slot: nothing was tested")
+	}
+	if missed.Load() > again.Load()/10 {
+		t.Fatal("too many misses")
+	}
+}
+
+// jostle gives the key a second slot at the end of its cluster and takes the
+// first away, so that it always has one.
+func jostle(s *Store, key string) {
+	h := s.hash([]byte(key))
+	sh := s.shardOf(h)
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	tab := sh.table.Load()
+	_, at := tab.get(s.arena, tagOf(h), []byte(key))
+	tab.insert(tab.load(at))
+	sh.moves.Add(1)
+	tab.remove(at)
+	sh.moves.Add(1)
 }

@@ -38,9 +38,9 @@ type modelEntry struct {
 type modelFill struct {
 	f *Fill
 	modelEntry
-	key     string
-	over    bool
-	waiters []*recorder
+	key       string
+	displaced bool
+	waiters   []*recorder
 }
 
 const modelKeys = 300
@@ -121,6 +121,9 @@ func (m *model) claim(key string) {
 		if f.FilledAt() != m.visible {
 			m.t.Fatalf("%q: filledAt %d, visible %d", key, f.FilledAt(), m.visible)
 		}
+		if run != nil {
+			run.displaced = true
+		}
 		lf := &modelFill{f: f, key: key, modelEntry: e}
 		m.leads[key] = lf
 		m.fills = append(m.fills, lf)
@@ -151,9 +154,7 @@ func (m *model) step() {
 		lf.f.Abandon()
 		m.end(i, "", false)
 	default:
-		old, there := m.entries[lf.key]
-		newer := there && m.valid(old) && old.filledAt > lf.filledAt
-		should := m.valid(lf.modelEntry) && !newer
+		should := m.valid(lf.modelEntry) && !lf.displaced
 		stored := lf.f.Finish()
 		if stored && !should || !stored && should && m.roomy {
 			m.t.Fatalf("%q: stored %v, should be %v", lf.key, stored, should)
@@ -234,7 +235,7 @@ func TestModel(t *testing.T) {
 				if c.roomy {
 					m.run(c.steps)
 				} else {
-					m.repeat = 600
+					m.repeat = 1000
 					m.pressure(c.steps)
 				}
 				t.Logf("%d found, %d needless refusals, %d evicted", m.found, m.needless, m.lost)

@@ -1,10 +1,6 @@
 package cache
 
-import (
-	"sync/atomic"
-
-	"github.com/cespare/xxhash/v2"
-)
+import "sync/atomic"
 
 // A Reader looks entries up. It belongs to one goroutine, which brackets each
 // of its events with Enter and Leave and calls Get only in between. A Reader
@@ -70,9 +66,12 @@ type Hit struct {
 // Mark wrote is still there or exceeded. And a Mark that no longer reached
 // those cells, because the entry had been unlinked before, began after Get.
 func (r *Reader) Get(key []byte) (Hit, Lookup) {
+	if checkedMemory && r.epoch.Load() == 0 {
+		panic("cache: Get outside an event")
+	}
 	s := r.store
-	h := xxhash.Sum64(key) * s.salt
-	sh, tag := &s.shards[h>>s.shardShift], s.tag(h)
+	h := s.hash(key)
+	sh, tag := s.shardOf(h), tagOf(h)
 	e, _ := sh.table.Load().get(s.arena, tag, key)
 	if e == nil {
 		if e = sh.lookAgain(s.arena, tag, key); e == nil {

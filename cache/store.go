@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Options are what a Store is made with.
@@ -38,18 +40,17 @@ var errTooSmall = errors.New("cache: LimitBytes is too small: at least 2 MiB are
 // that Mark, SetApplied and SetVisible are the feed's.
 type Store struct {
 	// Read by every Get, written never or rarely.
-	arena      unsafe.Pointer
-	salt       uint64
-	shardShift uint
-	shardBits  uint
-	segShift   uint
-	shards     []shard
-	epoch      atomic.Uint32 // number of Flushes
-	cells      cells
-	recent     recent
-	segments   []segment
-	maxEntry   int
-	behind     func()
+	arena     unsafe.Pointer
+	salt      uint64
+	shardMask uint64
+	segShift  uint
+	shards    []shard
+	epoch     atomic.Uint32 // number of Flushes
+	cells     cells
+	recent    recent
+	segments  []segment
+	maxEntry  int
+	behind    func()
 
 	recentMem, ghostMem memory
 
@@ -105,8 +106,7 @@ func (s *Store) build(limit int64) error {
 	total := s.acct.limit / segSize
 	shards := int(min(max(pow2Below(total/64), 1), maxShards))
 	s.segShift = log2(int(segSize))
-	s.shardBits = log2(shards)
-	s.shardShift = 64 - s.shardBits
+	s.shardMask = uint64(shards - 1)
 	s.segments = make([]segment, total)
 
 	p := &s.pool
@@ -233,8 +233,14 @@ func (s *Store) at(off uint64) unsafe.Pointer { return unsafe.Add(s.arena, off) 
 
 func (s *Store) entryAt(off uint64) *entry { return (*entry)(s.at(off)) }
 
-// tag is the part of a hash that its slot holds: the bits after the shard's.
-func (s *Store) tag(hash uint64) uint64 { return hash << s.shardBits >> locationBits }
+// hash is salted, so that which keys share a shard or a place in an index is not
+// for clients to choose. Its low bits choose the shard, its high ones the tag.
+func (s *Store) hash(key []byte) uint64 { return xxhash.Sum64(key) * s.salt }
+
+func (s *Store) shardOf(hash uint64) *shard { return &s.shards[hash&s.shardMask] }
+
+// tagOf is the part of a hash that its slot holds.
+func tagOf(hash uint64) uint64 { return hash >> locationBits }
 
 func log2(n int) uint { return uint(bits.Len(uint(n)) - 1) }
 

@@ -172,8 +172,8 @@ func TestJoin(t *testing.T) {
 		t.Fatalf("%d, want Joined", c)
 	}
 	first.Append([]byte("1"))
-	if !first.Finish() {
-		t.Fatal("not stored")
+	if first.Finish() {
+		t.Fatal("stored although another fill took the lead")
 	}
 	a.want(t, "1", true)
 	if b.calls != 0 {
@@ -219,7 +219,7 @@ func TestFlushEndsJoining(t *testing.T) {
 	check(t, s)
 }
 
-// Of two fills side by side the one that began later stays.
+// Of two fills side by side only the one that began later is kept.
 func TestNewerAnswerStays(t *testing.T) {
 	s := newTestStore(t, Options{LimitBytes: small})
 	r := s.NewReader()
@@ -231,6 +231,14 @@ func TestNewerAnswerStays(t *testing.T) {
 		t.Fatal("an older answer replaced a newer one")
 	}
 	want(t, r, "k", "new", Found)
+
+	s.Mark(1, 5)
+	old = lead(t, s, "k", 1)
+	lead(t, s, "k", 1).Abandon()
+	old.Append([]byte("old"))
+	if old.Finish() {
+		t.Fatal("an answer was kept although a younger fill may have shown a newer one")
+	}
 	check(t, s)
 }
 
@@ -286,9 +294,9 @@ func TestLargestParts(t *testing.T) {
 func TestHashCollision(t *testing.T) {
 	s := newTestStore(t, Options{LimitBytes: small})
 	const hash = uint64(0xABCDEF0123456789)
-	sh := &s.shards[hash>>s.shardShift]
+	sh := s.shardOf(hash)
 	look := func(key string) string {
-		if e, _ := sh.table.Load().get(s.arena, s.tag(hash), []byte(key)); e != nil {
+		if e, _ := sh.table.Load().get(s.arena, tagOf(hash), []byte(key)); e != nil {
 			return string(e.value())
 		}
 		return "-"
@@ -301,11 +309,14 @@ func TestHashCollision(t *testing.T) {
 		f.Append([]byte("of " + key))
 		return f.Finish()
 	}
-	// Running at once: the second does not join the first.
+	// Running at once: the second does not join the first, which is not kept.
 	f, _, _ := sh.claim(hash, []byte("a"), nil, 0, [2]uint64{}, true, &recorder{})
 	put("b")
 	f.Append([]byte("of a"))
-	f.Finish()
+	if f.Finish() || look("a") != "-" {
+		t.Fatal("two fills with one hash are kept")
+	}
+	put("a")
 	if look("a") != "of a" || look("b") != "of b" || look("c") != "-" {
 		t.Fatal(look("a"), look("b"), look("c"))
 	}
