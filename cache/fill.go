@@ -7,8 +7,9 @@ type Claim uint8
 
 const (
 	// Refused: forward the statement and keep nothing. What is visible
-	// upstream is not known or is before since, a dependency changed after it,
-	// too much is being filled at the moment, or there is no memory for cells.
+	// upstream is not known or is before since, or a dependency changed after
+	// it, so that a probe may help; or too much is being filled at the moment,
+	// or there is no memory for cells.
 	Refused Claim = iota
 	// Leader: the caller runs the statement and ends the fill with Finish or
 	// Abandon.
@@ -74,15 +75,10 @@ func (s *Store) Claim(key []byte, deps []Dep, since Position, meta [2]uint64, ca
 		return nil, Refused
 	}
 	hash := s.hash(key)
-	sh := s.shardOf(hash)
-	f, claim, behind := sh.claim(hash, key, deps, since, meta, canJoin, w)
-	if behind && s.behind != nil {
-		s.behind()
-	}
-	return f, claim
+	return s.shardOf(hash).claim(hash, key, deps, since, meta, canJoin, w)
 }
 
-func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta [2]uint64, canJoin bool, w Waiter) (f *Fill, c Claim, behind bool) {
+func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta [2]uint64, canJoin bool, w Waiter) (*Fill, Claim) {
 	s := sh.store
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
@@ -91,21 +87,20 @@ func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta
 			run.waiters = append(run.waiters, w)
 			run.joined = true
 			sh.stats.joined++
-			return nil, Joined, false
+			return nil, Joined
 		}
 	}
-	f = &Fill{store: s, shard: sh, hash: hash, meta: meta, epoch: s.loadEpoch()}
+	f := &Fill{store: s, shard: sh, hash: hash, meta: meta, epoch: s.loadEpoch()}
 	f.maxValue = s.maxValueFor(len(key), len(deps))
 	// charge comes first: it bounds how much is running.
 	if f.maxValue < 0 || !f.charge(fillCost+int64(len(key)+4*len(deps))) {
 		sh.stats.refused++
-		return nil, Refused, false
+		return nil, Refused
 	}
-	ok, behind := f.begin(deps, since)
-	if !ok {
+	if !f.begin(deps, since) {
 		f.discharge()
 		sh.stats.refused++
-		return nil, Refused, behind
+		return nil, Refused
 	}
 	f.key = bytes.Clone(key)
 	if run := sh.running[hash]; run != nil {
@@ -113,16 +108,16 @@ func (sh *shard) claim(hash uint64, key []byte, deps []Dep, since Position, meta
 	}
 	sh.running[hash] = f
 	sh.stats.fills++
-	return f, Leader, false
+	return f, Leader
 }
 
-// begin claims the cells and notes filledAt. behind tells that a later visible
-// would have helped.
-func (f *Fill) begin(deps []Dep, since Position) (ok, behind bool) {
+// begin claims the cells and notes filledAt. It reports false if the answer
+// could not be kept.
+func (f *Fill) begin(deps []Dep, since Position) bool {
 	s := f.store
 	timeless := len(deps) == 0 && since == 0
 	if v := s.Visible(); !timeless && (v == 0 || v < since) {
-		return false, v != 0
+		return false
 	}
 	f.cells = f.fewCells[:0]
 	for _, dep := range deps {
@@ -132,16 +127,16 @@ func (f *Fill) begin(deps []Dep, since Position) (ok, behind bool) {
 			// nothing may be stored for want of cells.
 			s.cells.release(f.cells)
 			f.shard.evict(scanLeast * scanFactor)
-			return false, false
+			return false
 		}
 		f.cells = append(f.cells, cell)
 	}
 	f.filledAt = s.Visible()
 	if !timeless && (f.filledAt == 0 || f.filledAt < since || !s.valid(f.cells, f.filledAt)) {
 		s.cells.release(f.cells)
-		return false, f.filledAt != 0
+		return false
 	}
-	return true, false
+	return true
 }
 
 // joinable reports whether the answer, though asked for before now, is as good

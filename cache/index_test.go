@@ -130,7 +130,7 @@ func TestFoundWhileSlotsMove(t *testing.T) {
 			}
 		}
 	})
-	deadline := time.Now().Add(1500 * time.Millisecond)
+	deadline := time.Now().Add(800 * time.Millisecond)
 	for again.Load() < 10 && time.Now().Before(deadline) {
 		for i := range keys {
 			jostle(s, keyOf(i))

@@ -19,10 +19,6 @@ type Options struct {
 	// segment, and a segment is at most a thirty-second of LimitBytes, so that
 	// a small store may hold less: Store.MaxEntryBytes tells.
 	MaxEntryBytes int
-	// Behind, if set, is called when a fill is refused because a dependency
-	// changed after what is known to be visible, so that a probe could help. It
-	// is called without locks, from any goroutine, and must not block.
-	Behind func()
 }
 
 const (
@@ -81,7 +77,7 @@ func newStore(o Options, salt uint64) (*Store, error) {
 	if o.MaxEntryBytes <= 0 {
 		o.MaxEntryBytes = defaultMaxEntry
 	}
-	s := &Store{maxEntry: min(o.MaxEntryBytes, maxValueLen), salt: salt | 1, behind: o.Behind}
+	s := &Store{maxEntry: min(o.MaxEntryBytes, maxValueLen), salt: salt | 1}
 	limit := min(o.LimitBytes, maxArena)
 	s.fillAcct.limit = limit / 16
 	s.acct.limit = limit - s.fillAcct.limit

@@ -1,19 +1,27 @@
 package cache
 
+// visitSlots is how many index slots are looked at under one hold of the lock.
+const visitSlots = 1024
+
 // Visit calls f for every entry that was not flushed, with its meta and the
-// bytes it takes. It holds one shard's lock at a time: f must be quick and must
-// not call the store. It is for people who look, not for the hot path.
+// bytes it takes. It holds one shard's lock at a time, and not for long: f must
+// be quick and must not call the store. What is stored, evicted or moved
+// meanwhile may be seen once, twice or not at all. It is for people who look,
+// not for the hot path.
 func (s *Store) Visit(f func(meta [2]uint64, bytes int)) {
 	for i := range s.shards {
-		s.shards[i].visit(f)
+		for part := uint64(0); s.shards[i].visit(part, f); part++ {
+		}
 	}
 }
 
-func (sh *shard) visit(f func(meta [2]uint64, bytes int)) {
+// visit looks at one part of the slots and reports whether there are more.
+func (sh *shard) visit(part uint64, f func(meta [2]uint64, bytes int)) (more bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	t := sh.table.Load()
-	for i := range t.n {
+	end := min((part+1)*visitSlots, t.n)
+	for i := part * visitSlots; i < end; i++ {
 		word := t.load(i)
 		if word == 0 {
 			continue
@@ -23,4 +31,5 @@ func (sh *shard) visit(f func(meta [2]uint64, bytes int)) {
 			f(e.meta, int(e.size()))
 		}
 	}
+	return end < t.n
 }
