@@ -25,7 +25,7 @@ func (s *Server) launch(ctx context.Context) error {
 		if s.options.port != 0 {
 			s.Port = s.options.port
 		} else if !fixed {
-			port, err := freePort()
+			port, err := FreePort()
 			if err != nil {
 				return err
 			}
@@ -178,10 +178,10 @@ func (s *Server) halt(signal syscall.Signal) error {
 	return errors.Join(err, s.reaper.watch(s.Dir, 0))
 }
 
-// freePort finds a loopback port below the range from which the kernel takes
+// FreePort finds a loopback port below the range from which the kernel takes
 // the local ports of outgoing connections, so that none of these is in its way
 // when a server comes back to its port.
-func freePort() (int, error) {
+func FreePort() (int, error) {
 	const low, high = 15000, 32000
 	var err error
 	for range 100 {

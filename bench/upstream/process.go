@@ -88,6 +88,17 @@ func (p *process) end(signal syscall.Signal, patience time.Duration) error {
 	return fmt.Errorf("upstream: server %d did not end within %s of %s and was killed", p.pid(), patience, signal)
 }
 
+// StartProcess starts a command that must not outlive this process, such as
+// Freshet itself before a test's server: the kernel kills it when this process
+// dies. It is bound to the cores if any are named.
+func StartProcess(cmd *exec.Cmd, cores []int) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	return launcher().start(cmd, cores)
+}
+
 // threadLauncher starts processes from one operating system thread that never
 // ends. The kernel sends Pdeathsig when the thread that started the child ends,
 // not the process, and Go does end threads: one whose goroutine returns while
