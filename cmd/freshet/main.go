@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -32,13 +33,18 @@ func main() {
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "freshet:", err)
+	fmt.Fprintln(os.Stderr, "freshet:", oneLine(err))
 	stop()
 	var usage usageError
 	if errors.As(err, &usage) {
 		os.Exit(exitUsage)
 	}
 	os.Exit(exitFailure)
+}
+
+// oneLine keeps a driver's many-lined error to the one line that is promised.
+func oneLine(err error) string {
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' }), " ")
 }
 
 func newRootCommand() *cobra.Command {
