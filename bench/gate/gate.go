@@ -23,6 +23,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"freshet/bench/metrics"
 	"freshet/bench/wire"
 )
 
@@ -97,7 +98,7 @@ func (r *runner) run(ctx context.Context) (report Report, err error) {
 		defer cancel()
 		err = errors.Join(err, r.d.teardown(clean))
 	}()
-	before, err := hits(ctx, r.cfg.HTTP)
+	before, err := r.hits(ctx)
 	if err != nil {
 		return r.report, err
 	}
@@ -113,11 +114,24 @@ func (r *runner) run(ctx context.Context) (report Report, err error) {
 			return r.report, err
 		}
 	}
-	after, err := hits(ctx, r.cfg.HTTP)
+	after, err := r.hits(ctx)
 	if err == nil && before >= 0 {
 		r.report.Hits = after - before
 	}
 	return r.report, err
+}
+
+// hits asks the proxy how many answers it gave from memory; -1 when nobody
+// said where to ask.
+func (r *runner) hits(ctx context.Context) (int64, error) {
+	if r.cfg.HTTP == "" {
+		return -1, nil
+	}
+	sample, err := metrics.Read(ctx, r.cfg.HTTP)
+	if err != nil {
+		return -1, fmt.Errorf("--http: %w", err)
+	}
+	return sample.Hits(), nil
 }
 
 // String is the summary, its first line as scripts look for it.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -297,18 +298,38 @@ func binaryValue(a any) (wire.Value, uint32) {
 }
 
 // meaningful masks what two sessions of one server may differ in: the lane
-// table's name and OID, and who sent a notification.
+// table's name and OID, who sent a notification, and the line of the server's
+// source that an error came from.
 func (l *postgresLane) meaningful(m wire.Message) wire.Message {
 	m.Body = l.places.neutral(m.Body)
 	switch m.Kind {
 	case "T":
 		l.maskTable(m.Body)
+	case "E", "N":
+		m.Body = withoutSource(m.Body)
 	case "A":
 		if len(m.Body) >= 4 {
 			copy(m.Body, "\x00\x00\x00\x00")
 		}
 	}
 	return m
+}
+
+// withoutSource drops from an ErrorResponse the fields that say where in the
+// server's source it was raised (F, L, R).
+func withoutSource(b []byte) []byte {
+	var out []byte
+	for rest := b; len(rest) > 1; {
+		value, after, ok := bytes.Cut(rest, []byte{0})
+		if !ok {
+			return b
+		}
+		if rest[0] != 'F' && rest[0] != 'L' && rest[0] != 'R' {
+			out = append(append(out, value...), 0)
+		}
+		rest = after
+	}
+	return append(out, 0)
 }
 
 // maskTable replaces in a RowDescription the OID of the lane table and of

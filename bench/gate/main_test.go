@@ -29,7 +29,7 @@ func TestDirectAgainstItself(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 4*time.Minute)
 			defer cancel()
 			seed := uint64(time.Now().UnixNano())
-			report, err := Run(ctx, Config{Direct: s.DSN(), Through: s.DSN(), Calls: 1500, Seed: seed, MaxStaleness: time.Second, Out: tlog{t}})
+			report, err := Run(ctx, Config{Direct: s.DSN(), Through: s.DSN(), Calls: 1000, Seed: seed, MaxStaleness: time.Second, Out: tlog{t}})
 			t.Logf("%s", report)
 			if err != nil {
 				t.Fatal(err)
@@ -37,7 +37,7 @@ func TestDirectAgainstItself(t *testing.T) {
 			if report.Differences != 0 || report.Retried != 0 {
 				t.Errorf("seed %d: %d differences, %d retries of a server with itself", seed, report.Differences, report.Retried)
 			}
-			if report.Writes == 0 || report.Reads < 300 {
+			if report.Writes == 0 || report.Reads < 200 {
 				t.Errorf("seed %d: %d reads and %d writes are too few to mean anything", seed, report.Reads, report.Writes)
 			}
 		})

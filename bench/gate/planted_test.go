@@ -182,7 +182,7 @@ func runThroughRelay(t *testing.T, kind upstream.Kind, request func([]byte) []by
 	defer cancel()
 	seed := uint64(time.Now().UnixNano())
 	report, err := Run(ctx, Config{
-		Direct: s.DSN(), Through: through.DSN(), Calls: 4000, Seed: seed, MaxStaleness: 20 * time.Millisecond, Out: io.Discard,
+		Direct: s.DSN(), Through: through.DSN(), Calls: 2500, Seed: seed, MaxStaleness: 20 * time.Millisecond, Out: io.Discard,
 	})
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)

@@ -106,8 +106,8 @@ func (r *runner) connectPair(ctx context.Context, p *pair) error {
 	return nil
 }
 
-// play runs a scene's calls in order on p. After a broken connection the rest
-// of the scene has no meaning and both sessions start again.
+// play runs a scene's calls in order on p. After a difference the rest of the
+// scene has no meaning and both sessions start again.
 func (r *runner) play(ctx context.Context, p *pair, calls []call) error {
 	for _, c := range calls {
 		if err := ctx.Err(); err != nil {
@@ -185,7 +185,9 @@ func (r *runner) wrote(p *pair, c call, refused bool) {
 	p.spoilt = false
 }
 
-// compare runs c on both sides; false when a connection broke.
+// compare runs c on both sides. It is false when they differ or a connection
+// broke: the sessions' states may differ from here on, and one fault must not
+// be told twice, so the pair starts again.
 func (r *runner) compare(p *pair, c call) bool {
 	var behindSince time.Time
 	for {
@@ -211,7 +213,7 @@ func (r *runner) compare(p *pair, c call) bool {
 			continue
 		}
 		r.judge(p, c, direct, through, terr)
-		return terr == nil
+		return false
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 
 // scene makes calls that belong together and leave the session without an open
 // transaction. A settled scene begins with a write by both sessions, so that
-// what others wrote before must show from its first call on: its calls cannot
-// be repeated until they do.
+// what others wrote before must show from its first call on (its calls cannot be
+// repeated until they do), and that both have the same last statement behind them.
 type scene struct {
 	name    string
 	weight  int
@@ -26,7 +26,7 @@ func (r *runner) pick(p *pair) []call {
 	for _, s := range r.d.scenes {
 		if n < s.weight {
 			calls := s.make(r, p)
-			if s.settled && !p.foreignAt.IsZero() {
+			if s.settled {
 				calls = append([]call{settle}, calls...)
 			}
 			return calls

@@ -19,7 +19,7 @@ var mysqlScenes = []scene{
 	{"after a read", 5, true, sceneAfterRead},
 	{"settings", 5, false, shuffledSettings(mysqlSettings, mysqlResets)},
 	{"errors", 5, false, sceneErrors(mysqlErrors)},
-	{"commands", 3, false, sceneMySQLCommands},
+	{"commands", 3, true, sceneMySQLCommands},
 	{"long data", 2, false, sceneLongData},
 }
 

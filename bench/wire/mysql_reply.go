@@ -298,3 +298,42 @@ func TextRow(b []byte) ([][]byte, error) {
 	}
 	return out, nil
 }
+
+// Table runs text and splits its first result set: the columns' names and rows.
+func (c *MySQLConn) Table(sql string) (names []string, rows [][][]byte, err error) {
+	reply, err := c.Query(sql)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range reply {
+		switch m.Kind {
+		case KindColumn: // catalog, schema, table, original table, name (manual: ColumnDefinition41)
+			parts, err := TextRow(firstStrings(m.Body, 5))
+			if err != nil || len(parts) != 5 {
+				return nil, nil, malformed("column definition")
+			}
+			names = append(names, string(parts[4]))
+		case KindRow:
+			row, err := TextRow(m.Body)
+			if err != nil {
+				return nil, nil, err
+			}
+			rows = append(rows, row)
+		}
+	}
+	return names, rows, nil
+}
+
+// firstStrings is the part of b that its first n length-encoded strings take;
+// all of b if they do not fit.
+func firstStrings(b []byte, n int) []byte {
+	rest := b
+	for range n {
+		size, after, ok := lenenc(rest)
+		if !ok || size > uint64(len(after)) {
+			return b
+		}
+		rest = after[size:]
+	}
+	return b[:len(b)-len(rest)]
+}

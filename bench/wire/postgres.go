@@ -164,3 +164,44 @@ func DataRow(b []byte) ([][]byte, error) {
 	}
 	return out, nil
 }
+
+// Table runs text and splits its result: the columns' names and rows.
+func (c *PostgresConn) Table(sql string) (names []string, rows [][][]byte, err error) {
+	reply, err := c.Query(sql)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, m := range reply {
+		switch m.Kind {
+		case "T":
+			if names, err = columnNames(m.Body); err != nil {
+				return nil, nil, err
+			}
+		case "D":
+			row, err := DataRow(m.Body)
+			if err != nil {
+				return nil, nil, err
+			}
+			rows = append(rows, row)
+		}
+	}
+	return names, rows, nil
+}
+
+// columnNames reads a RowDescription: each name is followed by 18 bytes.
+func columnNames(b []byte) ([]string, error) {
+	if len(b) < 2 {
+		return nil, malformed("RowDescription")
+	}
+	n := int(binary.BigEndian.Uint16(b))
+	b = b[2:]
+	var names []string
+	for range n {
+		name, rest, ok := bytes.Cut(b, []byte{0})
+		if !ok || len(rest) < 18 {
+			return nil, malformed("RowDescription")
+		}
+		names, b = append(names, string(name)), rest[18:]
+	}
+	return names, nil
+}
