@@ -111,8 +111,10 @@ func BenchmarkGetBatch(b *testing.B) {
 func BenchmarkGetCold(b *testing.B) {
 	s, _ := benchStore(b, 100000)
 	r := s.NewReader()
-	key := []byte("context-0123456789abcdef/select c from t where id = -1")
-	for b.Loop() {
+	prefix := "context-0123456789abcdef/select c from t where id = -"
+	key := []byte(prefix)
+	for i := int64(0); b.Loop(); i++ {
+		key = strconv.AppendInt(key[:len(prefix)], i, 10)
 		r.Enter()
 		r.Get(key)
 		r.Leave()
