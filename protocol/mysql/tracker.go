@@ -43,6 +43,10 @@ type Tracker struct {
 	more  bool // the packet before was of MaxPayload: this one continues it
 	seq   uint8
 	left  uint64 // definitions still to come before their EOF
+	// outParams: the EOF after the definitions said that the row holds a
+	// procedure's OUT parameters. The EOF after the row then does not say that
+	// an OK follows, which it does (seen on MySQL 9.7).
+	outParams bool
 
 	// Last is the OK or EOF (as an OK) that ended the last result; Error the
 	// ERR that ended the reply, when Failed.

@@ -153,6 +153,7 @@ func (t *Tracker) definitionsEnd(h Header, head []byte) (Event, error) {
 		return EventEnd, nil
 	}
 	t.state = trackRows
+	t.outParams = eof.Status.Has(StatusPSOutParams | StatusMoreResults)
 	return EventMetadataEOF, nil
 }
 
@@ -198,6 +199,10 @@ func (t *Tracker) endOf(h Header, head []byte) (Event, error) {
 // over closes one result; another follows if the status says so, but only
 // statements have more than one.
 func (t *Tracker) over(ok OK) {
+	if t.outParams {
+		t.outParams = false
+		ok.Status |= StatusMoreResults
+	}
 	t.Last = ok
 	t.Results++
 	t.Warned = t.Warned || ok.Warnings != 0

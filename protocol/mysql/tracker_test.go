@@ -84,6 +84,8 @@ func TestTracker(t *testing.T) {
 			[]Event{EventColumnCount, EventColumn, EventEnd}},
 		{"cursor, EOF deprecated", ComStmtExecute, dep, [][]byte{{1}, def(), end(StatusCursorExists, dep)},
 			[]Event{EventColumnCount, EventColumn, EventEnd}},
+		{"OUT parameters", ComStmtExecute, 0, [][]byte{{1}, def(), eof(StatusMoreResults | StatusPSOutParams), {0, 0, 7}, eof(0), ok(0, 0)},
+			[]Event{EventColumnCount, EventColumn, EventMetadataEOF, EventRow, EventEnd, EventOK}},
 		{"fetch", ComStmtFetch, 0, [][]byte{{0, 0, 1}, eof(StatusLastRowSent)}, []Event{EventRow, EventEnd}},
 		{"prepare nothing", ComStmtPrepare, 0, [][]byte{prepared(0, 0)}, []Event{EventPrepareOK}},
 		{"prepare both", ComStmtPrepare, 0, [][]byte{prepared(2, 1), def(), def(), eof(0), def(), eof(0)},

@@ -20,16 +20,44 @@ func newBase(status wire.Status, initial map[string]string) *base {
 	if n, err := strconv.Atoi(initial["max_allowed_packet"]); err == nil && n > 0 {
 		b.maxPacket = n
 	}
-	list := initial["session_track_system_variables"]
-	b.trackAll = list == "*"
-	b.tracked = map[string]bool{}
-	for _, name := range strings.Split(list, ",") {
-		b.tracked[strings.ToLower(strings.TrimSpace(name))] = true
-	}
-	b.trackSchema = isOn(initial["session_track_schema"])
-	b.trackState = isOn(initial["session_track_state_change"])
+	b.shows.variables = initial["session_track_system_variables"]
+	b.shows.schema = isOn(initial["session_track_schema"])
+	b.shows.state = isOn(initial["session_track_state_change"])
 	b.print = fingerprint(initial)
 	return b
+}
+
+// shows is what a client that takes session tracking is told of. It is the
+// server's default, or what the client asked for.
+type shows struct {
+	variables     string // session_track_system_variables
+	schema, state bool
+}
+
+func (s *shows) variable(name string) bool {
+	if s.variables == "*" {
+		return true
+	}
+	for list := s.variables; list != ""; {
+		var one string
+		one, list, _ = strings.Cut(list, ",")
+		if strings.EqualFold(strings.TrimSpace(one), name) {
+			return true
+		}
+	}
+	return false
+}
+
+// change takes in that the client set one of the variables behind it.
+func (s *shows) change(name, value string) {
+	switch name {
+	case "session_track_system_variables":
+		s.variables = value
+	case "session_track_schema":
+		s.schema = isOn(value)
+	case "session_track_state_change":
+		s.state = isOn(value)
+	}
 }
 
 // fingerprint holds the initial values of all that may change an answer.

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"strings"
+
 	"freshet/planner"
 	wire "freshet/protocol/mysql"
 )
@@ -52,11 +54,9 @@ func (h *handler) variable(name, value string) {
 	case oneShot[name]:
 		h.hold |= holdSetting
 		return
-	case name == "character_set_connection":
-		// SET NAMES changes collation_connection too and does not tell.
+	case strings.HasPrefix(name, "character_set_"):
+		// SET NAMES changes more than the server tells: see heardCollation.
 		h.owed.collation = true
-	case name == "collation_connection":
-		h.owed.collation = false
 	}
 	h.set(name, value)
 }

@@ -29,6 +29,15 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 	if err != nil {
 		return nil, nil, err
 	}
+	conn, state, err := dialKey(ctx, u, k, nil)
+	if err != nil {
+		return nil, nil, err // not a typed nil in the interfaces
+	}
+	return conn, state, nil
+}
+
+// dialKey opens a link; then, if given, is a last step on it.
+func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*opening) error) (net.Conn, *linkState, error) {
 	d := net.Dialer{}
 	conn, err := d.DialContext(ctx, "tcp", u.Target.Address())
 	if err != nil {
@@ -43,18 +52,20 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 	if err == nil {
 		err = o.open(ctx)
 	}
+	if err == nil && then != nil {
+		err = then(o)
+	}
 	if err == nil {
 		err = o.conn.SetDeadline(time.Time{})
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, o.conn.Close())
 	}
-	if o.encrypted {
-		if conn, err = proxy.Bridge(o.conn); err != nil {
-			return nil, nil, err
-		}
+	if !o.encrypted {
+		return conn, o.state, nil
 	}
-	return conn, o.state, nil
+	conn, err = proxy.Bridge(o.conn)
+	return conn, o.state, err
 }
 
 // opening is one link on its way, step by step in the order of open.
@@ -184,27 +195,30 @@ func (o *opening) logIn(context.Context) error {
 
 // look notes what a connection like this is before anything was set on it.
 func (o *opening) look(context.Context) error {
-	rows, err := o.query("SHOW SESSION VARIABLES")
+	initial, err := o.variables()
 	if err != nil {
 		return err
 	}
-	initial := make(map[string]string, len(rows))
-	for _, r := range rows {
-		initial[string(r[0])] = string(r[1])
-	}
-	globals, err := o.query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('character_set_client', 'character_set_connection', 'character_set_results', 'collation_connection')")
-	if err != nil {
-		return err
-	}
-	b := newBase(o.status, initial)
-	for _, r := range globals {
-		if initial[string(r[0])] != string(r[1]) {
-			b.reset = b.reset.with(string(r[0]), string(r[1]))
-		}
-	}
-	b = o.up.learn(o.key.base(), b)
+	b := o.up.learn(o.key.base(), newBase(o.status, initial))
 	o.state = &linkState{caps: o.caps, threadID: o.greeting.ConnectionID, base: b}
 	return nil
+}
+
+// variables reads the session variables, and the collation of results.
+func (o *opening) variables() (map[string]string, error) {
+	rows, err := o.query("SHOW SESSION VARIABLES")
+	if err != nil {
+		return nil, err
+	}
+	v := make(map[string]string, len(rows)+1)
+	for _, r := range rows {
+		v[string(r[0])] = string(r[1])
+	}
+	if _, err := o.query("SELECT @@collation_connection"); err != nil {
+		return nil, err
+	}
+	v[resultsCollation] = resultsCollationOf(v["character_set_results"], o.collation)
+	return v, nil
 }
 
 // bring turns tracking on and applies the key's settings.
@@ -212,9 +226,85 @@ func (o *opening) bring(context.Context) error {
 	if _, err := o.query("SET session_track_system_variables = '*', session_track_schema = ON, session_track_state_change = ON"); err != nil {
 		return err
 	}
-	if len(o.key.settings) == 0 {
+	set := o.key.settings
+	if set.touchesCharset() {
+		var err error
+		if set, err = o.bringCharset(set); err != nil {
+			return err
+		}
+	}
+	if len(set) == 0 {
 		return nil
 	}
-	_, err := o.query(o.key.settings.statement())
+	_, err := o.query(set.statement())
 	return err
+}
+
+// bringCharset applies the charset group as a whole, because SET NAMES, which
+// alone reaches the collation of results, changes all of it. It returns the
+// settings that are left to be applied.
+func (o *opening) bringCharset(set settings) (settings, error) {
+	want := map[string]string{}
+	for _, name := range charsetGroup {
+		value, ok := set.get(name)
+		if !ok {
+			value = o.state.base.initial[name]
+		}
+		want[name] = value
+		set = set.without(name)
+	}
+	if id := want[resultsCollation]; id != "" {
+		rows, err := o.query("SELECT CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = " + id)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) != 1 {
+			return nil, fmt.Errorf("the upstream has no collation %s", id)
+		}
+		if _, err := o.query(fmt.Sprintf("SET NAMES '%s' COLLATE '%s'", rows[0][0], rows[0][1])); err != nil {
+			return nil, err
+		}
+		delete(want, "character_set_results") // set by the collation
+	}
+	for _, name := range charsetGroup[1:] {
+		if value, ok := want[name]; ok {
+			set = set.with(name, value)
+		}
+	}
+	return set, nil
+}
+
+// learnReset finds out, on a connection of its own, what
+// COM_RESET_CONNECTION leaves of a fresh connection's settings.
+func learnReset(ctx context.Context, u *proxy.Upstream, key linkKey, b *base) error {
+	key.settings = nil
+	conn, _, err := dialKey(ctx, u, key, func(o *opening) error {
+		o.seq = 0
+		if err := o.write([]byte{byte(wire.ComResetConnection)}); err != nil {
+			return err
+		}
+		p, err := o.read()
+		if err != nil {
+			return err
+		}
+		if _, err := wire.DecodeOK(p, o.caps); err != nil {
+			return err
+		}
+		after, err := o.variables()
+		if err != nil {
+			return err
+		}
+		set := settings{}
+		for _, name := range charsetGroup {
+			if after[name] != b.initial[name] {
+				set = set.with(name, after[name])
+			}
+		}
+		b.reset.Store(&set)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }

@@ -68,6 +68,10 @@ func (h *handler) considerExecute(s *statement, e *wire.Execute, mayRead bool) b
 	case s.plan == nil:
 		h.s.Forwarded(nil, "not a read")
 	case !mayRead:
+		// What it is still matters: a proven read leaves no trace.
+		if plan := s.plan.Plan(); plan != nil {
+			h.stage.class, h.stage.planned = plan.Class, true
+		}
 		h.passBy()
 	default:
 		if !h.locate(s, e) {
@@ -98,13 +102,10 @@ func (h *handler) sendExecute(p []byte, s *statement, e *wire.Execute) bool {
 		s.broken, s.longData = nil, false
 		return true
 	}
-	if e.Cursor() && !s.cursor && !s.longData {
-		s.private = true
-	}
 	if !h.haveLink() || !h.prime(h.stage.effects) {
 		return h.stage.answered
 	}
-	pr, ready := h.ensurePrepared(s)
+	pr, ready := h.ensurePrepared(s, e.Cursor() || s.longData)
 	if !ready {
 		return h.stage.answered
 	}

@@ -25,12 +25,17 @@ type expect struct {
 	stmt   *statement
 }
 
+// safe says that the command is proven to be a read that leaves no trace.
+func (e *expect) safe() bool { return e.planned && e.class == planner.ClassRead }
+
 // answer is what a swallowed reply brought.
 type answer struct {
 	failed   bool
 	err      wire.ServerError
 	prepared wire.PrepareOK
 	cell     string // first cell of the last row
+	// collation is that of the first column's definition.
+	collation uint16
 }
 
 // forward sends the current command, or a payload in its place, on a link and
@@ -43,7 +48,9 @@ func (h *handler) forward(instead []byte, e expect) bool {
 	if !h.prime(e.effects) {
 		return h.stage.answered
 	}
-	h.hold &^= holdDiagnostics
+	if e.cmd != wire.ComPing {
+		h.hold &^= holdDiagnostics
+	}
 	e.fill, h.stage.fill = h.stage.fill, nil
 	if instead != nil {
 		h.scratch, _ = wire.AppendPacket(h.scratch[:0], 0, instead)

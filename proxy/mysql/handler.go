@@ -45,6 +45,10 @@ type handler struct {
 	// status is the server's last word on the transaction; hold says what
 	// keeps the link from being given back.
 	status wire.Status
+	shows  shows
+	// untold is what the client would have been told with an OK of its own,
+	// but came with one of ours; its next OK brings it.
+	untold []byte
 	hold   hold
 	owed   owed
 

@@ -16,6 +16,8 @@ type line struct {
 	conn net.Conn
 	caps wire.Capability
 	seq  uint8
+	// collation is that of the last query's last column.
+	collation uint16
 }
 
 func (l *line) read() ([]byte, error) {
@@ -63,6 +65,12 @@ func (l *line) query(text string) ([][][]byte, error) {
 			return nil, err
 		}
 		switch event {
+		case wire.EventColumn:
+			c, err := wire.DecodeColumn(p)
+			if err != nil {
+				return nil, err
+			}
+			l.collation = c.Collation
 		case wire.EventRow:
 			row, err := wire.DecodeTextRow(nil, p, int(t.Columns))
 			if err != nil {

@@ -173,9 +173,9 @@ func (h *handler) entered() {
 
 // welcome lets the client in.
 func (h *handler) welcome() {
-	h.status = h.base.status
+	h.status, h.shows = h.base.status, h.base.shows
 	ok := wire.OK{Status: h.status}
-	if h.db != "" && h.base.trackSchema {
+	if h.db != "" && h.base.shows.schema {
 		ok.State = wire.AppendStateChange(nil, wire.StateChange{Kind: wire.TrackSchema, Value: []byte(h.db)})
 	}
 	h.send(h.login.seq, ok.Append(nil, h.caps))

@@ -68,7 +68,7 @@ func (h *handler) prime(eff effects) bool {
 	case len(payload) == 0:
 		payload = wire.AppendQuery(nil, h.link().caps, "SELECT 1 LIMIT 0")
 	case h.past.stmt != nil:
-		pr, ready := h.ensurePrepared(h.past.stmt)
+		pr, ready := h.ensurePrepared(h.past.stmt, false)
 		if !ready {
 			return false
 		}

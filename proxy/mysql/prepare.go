@@ -59,12 +59,13 @@ func (h *handler) settleStatement(e *expect, t *wire.Tracker) {
 		}
 		if s.effects&effRead != 0 {
 			s.plan = h.s.Upstream.Planner.Statement(h.scopeID, []byte(s.text), nil)
+			h.s.Upstream.Planner.Make(s.plan, func() {})
 		}
 		if h.statements == nil {
 			h.statements = map[uint32]*statement{}
 		}
 		h.statements[s.id] = s
-		h.remember(s, t.Prepared.StatementID)
+		h.remember(s, false, t.Prepared.StatementID)
 	case wire.ComStmtExecute:
 		s.longData = false
 		s.cursor = !t.Failed && t.Last.Status.Has(wire.StatusCursorExists)

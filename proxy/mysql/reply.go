@@ -18,10 +18,11 @@ type reply struct {
 	// started: the client has seen a part of it.
 	started bool
 	// dirty: it told of changed state, so it is not to be kept.
-	dirty    bool
-	affected uint64
-	cell     string
-	packet   []byte
+	dirty     bool
+	affected  uint64
+	cell      string
+	collation uint16
+	packet    []byte
 }
 
 // action is what becomes of one packet.
@@ -48,6 +49,10 @@ func (h *handler) LinkData(in []byte) int {
 
 // proceed goes on with the session when all that was awaited has come.
 func (h *handler) proceed() {
+	if h.phase == phaseFile && h.s.Blocked {
+		h.s.Unblock() // the client's turn, in the middle of a reply
+		return
+	}
 	if len(h.queue) > 0 {
 		return
 	}
@@ -170,6 +175,12 @@ func (h *handler) event(event wire.Event, hd wire.Header, body []byte) action {
 			return actDrop
 		}
 		h.phase = phaseFile
+	case wire.EventColumn:
+		if e.rows {
+			if c, err := wire.DecodeColumn(body); err == nil {
+				h.reply.collation = c.Collation
+			}
+		}
 	case wire.EventRow:
 		if e.rows {
 			cells, err := wire.DecodeTextRow(nil, body, int(h.reply.tracker.Columns))
@@ -195,28 +206,35 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 		h.owed.lastID = true
 	}
 	marked := ok.Status.Has(wire.StatusStateChanged)
-	if !marked && len(ok.State) == 0 {
+	legacyEOF := event == wire.EventEnd && !h.link().caps.Has(wire.ClientDeprecateEOF)
+	if !marked && len(ok.State) == 0 && (len(h.untold) == 0 || legacyEOF || e.swallow) {
 		if e.swallow {
 			return actDrop
 		}
 		return actPass
 	}
 	h.reply.dirty = true
+	if legacyEOF {
+		// A mark without data. A proven read gets it too, from MariaDB when a
+		// statement is prepared again; it says nothing then.
+		h.owed.changes = h.owed.changes || !e.safe()
+		if e.swallow {
+			return actDrop
+		}
+		return actPass
+	}
 	seen := ok
 	seen.State = h.takeChanges(ok.State, e)
 	if e.swallow {
+		h.untold = append(h.untold, seen.State...)
 		return actDrop
 	}
-	seen.Status &^= wire.StatusStateChanged
-	packet, mark := wire.BeginPacket(h.reply.packet[:0])
-	if event == wire.EventEnd && !h.link().caps.Has(wire.ClientDeprecateEOF) {
-		h.owed.changes = h.owed.changes || marked
-		eof := wire.EOF{Warnings: ok.Warnings, Status: seen.Status}
-		packet = eof.Append(packet)
-	} else {
-		packet = seen.Append(packet, h.caps)
+	if len(h.untold) > 0 {
+		seen.State = append(h.untold, seen.State...)
+		h.untold = nil
 	}
-	h.reply.packet, _ = wire.EndPacket(packet, mark, hd.Seq)
+	packet, mark := wire.BeginPacket(h.reply.packet[:0])
+	h.reply.packet, _ = wire.EndPacket(seen.Append(packet, h.caps), mark, hd.Seq)
 	return actReplace
 }
 
@@ -234,7 +252,7 @@ func (h *handler) over() {
 		return
 	}
 	if e.then != nil {
-		e.then(&answer{failed: r.tracker.Failed, err: r.tracker.Error, prepared: r.tracker.Prepared, cell: r.cell})
+		e.then(&answer{failed: r.tracker.Failed, err: r.tracker.Error, prepared: r.tracker.Prepared, cell: r.cell, collation: r.collation})
 	}
 }
 

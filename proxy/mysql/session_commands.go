@@ -1,11 +1,17 @@
 package mysql
 
 import (
+	"context"
+
 	wire "freshet/protocol/mysql"
 )
 
-// ping is answered here: it asks whether the server the client sees is there.
+// ping is answered here, since it asks whether the server that the client sees
+// is there; but its OK counts the warnings that the last statement left.
 func (h *handler) ping() bool {
+	if h.s.Link != nil && h.hold&holdDiagnostics != 0 {
+		return h.relay([]byte{byte(wire.ComPing)})
+	}
 	h.ok()
 	return true
 }
@@ -15,13 +21,38 @@ func (h *handler) quit() bool {
 	return true
 }
 
-// resetConnection takes COM_RESET_CONNECTION.
+// resetConnection takes COM_RESET_CONNECTION. What it leaves is found out once
+// and is the same ever after, so that it costs the upstream nothing.
 func (h *handler) resetConnection() bool {
+	reset := h.base.reset.Load()
+	if reset == nil && h.stage.linkErr == nil {
+		h.learnReset()
+		return false
+	}
+	if reset == nil {
+		h.fail(h.linkError(h.stage.linkErr))
+		return true
+	}
 	h.forget()
-	h.settings = h.base.reset
+	h.settings, h.shows = *reset, h.base.shows
 	h.rekey()
 	h.ok()
 	return true
+}
+
+// learnReset has it found out, off the loop.
+func (h *handler) learnReset() {
+	h.s.Blocked = true
+	u, key, b := h.s.Upstream, h.linkKey(), h.base
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), u.ConnectTimeout)
+		defer cancel()
+		err := learnReset(ctx, u, key, b)
+		h.s.Post(func() {
+			h.stage.linkErr = err
+			h.s.Unblock()
+		})
+	}()
 }
 
 // forget makes the session's state a fresh one's, but for its database. What
@@ -35,6 +66,7 @@ func (h *handler) forget() {
 	h.settings = nil
 	h.statements = nil
 	h.lastID = 0
+	h.untold = nil
 	h.past = past{}
 }
 

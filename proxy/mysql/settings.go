@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	wire "freshet/protocol/mysql"
@@ -57,6 +58,23 @@ func (s settings) append(dst []byte) []byte {
 	return dst
 }
 
+// resultsCollation is the name under which settings hold the collation id that
+// column definitions of text show. It is no variable: the handshake's collation
+// id sets it, SET NAMES changes it, and no variable tells it.
+const resultsCollation = "#results"
+
+// resultsCollationOf is its value, from the definition of a text column; with
+// character_set_results NULL each column shows its own.
+func resultsCollationOf(charset string, collation uint16) string {
+	if charset == "" {
+		return ""
+	}
+	return strconv.Itoa(int(collation))
+}
+
+// charsetGroup are settings that are only brought about together.
+var charsetGroup = []string{resultsCollation, "character_set_client", "character_set_connection", "character_set_results", "collation_connection"}
+
 // form is how a variable's value is written in SET.
 type form uint8
 
@@ -70,6 +88,7 @@ const (
 // session that changed them can give its link back. Every one of them may
 // change answers or errors, and all are in the key.
 var replayable = map[string]form{
+	resultsCollation:                  formNumber,
 	"big_tables":                      formText,
 	"character_set_client":            formCharset,
 	"character_set_connection":        formCharset,
@@ -130,13 +149,26 @@ func (x setting) canReplay() bool {
 		}
 		return true
 	case formNumber:
+		if x.name == resultsCollation && x.value == "" {
+			return true
+		}
 		return x.value != "" && strings.Trim(x.value, "0123456789.") == ""
 	}
 	return false
 }
 
-// statement is the SET that brings a fresh connection to these settings, all
-// of which can be replayed. The order of names puts character_set_connection
+// touchesCharset says whether a setting of the charset group is among them.
+func (s settings) touchesCharset() bool {
+	for _, name := range charsetGroup {
+		if _, ok := s.find(name); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// statement is the SET that brings a connection to these settings, all of
+// which can be replayed. The order of names puts character_set_connection
 // before collation_connection, which it would change.
 func (s settings) statement() string {
 	var b strings.Builder

@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"freshet/planner"
 	wire "freshet/protocol/mysql"
 )
 
@@ -22,7 +21,7 @@ func (h *handler) settle(e *expect, r *reply) {
 	t := &r.tracker
 	h.settleFill(e, r)
 	h.s.Completed()
-	safe := e.planned && e.class == planner.ClassRead
+	safe := e.safe()
 	if t.Failed {
 		h.hold |= holdDiagnostics
 		h.owed.status = h.owed.status || !safe && e.cmd != wire.ComStmtPrepare
@@ -115,23 +114,25 @@ func (h *handler) takeChanges(data []byte, e *expect) []byte {
 		return nil
 	}
 	var kept []byte
-	b := h.base
 	for _, c := range changes {
 		show := true
 		switch c.Kind {
 		case wire.TrackSystemVariables:
+			if !e.swallow && e.effects&effTracking != 0 {
+				h.shows.change(string(c.Name), string(c.Value))
+			}
 			h.variable(string(c.Name), string(c.Value))
-			show = b.trackAll || b.tracked[string(c.Name)]
+			show = h.shows.variable(string(c.Name)) || h.hold&holdTracking != 0
 		case wire.TrackSchema:
 			h.useDatabase(string(c.Value))
-			show = b.trackSchema
+			show = h.shows.schema
 		case wire.TrackStateChange:
 			if !e.explains() {
 				h.hold |= holdUnknown
 			}
-			show = b.trackState
+			show = h.shows.state
 		}
-		if show || h.hold&holdTracking != 0 {
+		if show && !(e.swallow && e.cmd == wire.ComQuery) {
 			kept = wire.AppendStateChange(kept, c)
 		}
 	}
@@ -188,6 +189,9 @@ func (h *handler) conclude() bool {
 	return true
 }
 
+// heardCollation takes in what SET NAMES and its kin do not tell: the collation
+// of literals, and the collation that character_set_results stands for, which
+// shows in column definitions only.
 func (h *handler) heardCollation(a *answer) {
 	h.owed.collation = false
 	if a.failed || a.cell == "" {
@@ -195,6 +199,7 @@ func (h *handler) heardCollation(a *answer) {
 		return
 	}
 	h.set("collation_connection", a.cell)
+	h.set(resultsCollation, resultsCollationOf(h.value("character_set_results"), a.collation))
 }
 
 // switchMultiStatements follows COM_SET_OPTION.

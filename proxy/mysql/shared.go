@@ -28,22 +28,20 @@ type greeting struct {
 }
 
 // base is what a fresh connection with certain flags, collation and database
-// is like. It is immutable.
+// is like. It is
+// immutable, but for reset.
 type base struct {
 	status  wire.Status
 	initial map[string]string // session variables by name
 	// print tells apart bases whose answers may differ.
 	print string
-	// reset holds the settings that COM_RESET_CONNECTION leaves different from
-	// initial: it takes the server's character set, not the handshake's.
-	reset settings
+	// reset is what COM_RESET_CONNECTION leaves: it takes the server's
+	// character set, not the handshake's. nil until somebody needed it.
+	reset atomic.Pointer[settings]
 	// maxPacket is max_allowed_packet in bytes.
 	maxPacket int
-	// What the server tells of by itself, that is, unless we ask for more.
-	trackAll    bool
-	tracked     map[string]bool
-	trackSchema bool
-	trackState  bool
+	// shows is what the server tells of unless it is asked for more.
+	shows shows
 }
 
 type sharedKey struct{}

@@ -19,17 +19,17 @@ type statement struct {
 	plan    *planner.Statement // nil when it is no read
 	// cursor: one is open; longData: values were sent ahead.
 	cursor, longData bool
-	// private: on a link it is not shared with equal statements, since a
-	// cursor or long data belong to one.
-	private bool
 	// broken is why values sent ahead went nowhere.
 	broken error
 }
 
-// key names the statement in a link's set.
-func (s *statement) key() string {
+// key names the statement in a link's set. A private one is not shared with
+// equal statements, because a cursor and values sent ahead belong to one.
+// (MySQL 9.7 also breaks the protocol when a statement that had a cursor is
+// executed without one.)
+func (s *statement) key(private bool) string {
 	k := s.db + "\x00" + s.text
-	if s.private {
+	if private {
 		k += "\x00" + strconv.FormatUint(uint64(s.id), 10)
 	}
 	return k
@@ -86,8 +86,8 @@ func (p *preparedSet) put(key string, id uint32) (*prepared, uint32) {
 }
 
 // remember adds a statement to the link's set.
-func (h *handler) remember(s *statement, id uint32) *prepared {
-	pr, closed := h.link().prepared.put(s.key(), id)
+func (h *handler) remember(s *statement, private bool, id uint32) *prepared {
+	pr, closed := h.link().prepared.put(s.key(private), id)
 	if closed != 0 {
 		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, closed))
 	}
@@ -102,12 +102,12 @@ func (h *handler) silent(payload []byte) {
 
 // ensurePrepared finds the statement on the attached link, or has it prepared
 // there: not ready means that the command waits, or was answered by an error.
-func (h *handler) ensurePrepared(s *statement) (*prepared, bool) {
-	if pr := h.link().prepared.get(s.key()); pr != nil {
+func (h *handler) ensurePrepared(s *statement, private bool) (*prepared, bool) {
+	if pr := h.link().prepared.get(s.key(private)); pr != nil {
 		return pr, true
 	}
 	if s.db == "" || s.db == h.db {
-		h.prepareHere(s, func() {})
+		h.prepareHere(s, private, func() {})
 		return nil, false
 	}
 	// Names without a database mean the one of then.
@@ -117,7 +117,7 @@ func (h *handler) ensurePrepared(s *statement) (*prepared, bool) {
 			h.refuse(a.err)
 			return
 		}
-		h.prepareHere(s, func() {
+		h.prepareHere(s, private, func() {
 			h.ask1(append([]byte{byte(wire.ComInitDB)}, back...), expect{effects: effUse, then: func(a *answer) {
 				if a.failed {
 					h.refuse(a.err)
@@ -128,12 +128,12 @@ func (h *handler) ensurePrepared(s *statement) (*prepared, bool) {
 	return nil, false
 }
 
-func (h *handler) prepareHere(s *statement, next func()) {
+func (h *handler) prepareHere(s *statement, private bool, next func()) {
 	h.ask1(append([]byte{byte(wire.ComStmtPrepare)}, s.text...), expect{then: func(a *answer) {
 		if a.failed {
 			h.refuse(a.err)
 		} else {
-			h.remember(s, a.prepared.StatementID)
+			h.remember(s, private, a.prepared.StatementID)
 		}
 		next()
 	}})

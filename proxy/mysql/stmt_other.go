@@ -12,12 +12,12 @@ func (h *handler) closeStatement(p []byte) bool {
 		return true
 	}
 	delete(h.statements, id)
-	if !s.private || h.s.Link == nil {
+	if h.s.Link == nil {
 		return true
 	}
 	ps := &h.link().prepared
-	if pr := ps.byKey[s.key()]; pr != nil {
-		delete(ps.byKey, s.key())
+	if pr := ps.byKey[s.key(true)]; pr != nil {
+		delete(ps.byKey, s.key(true))
 		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, pr.id))
 	}
 	h.holdStatements()
@@ -54,10 +54,10 @@ func (h *handler) resetStatement(p []byte) bool {
 // here finds a statement's own upstream twin on the attached link, if it has
 // something there.
 func (h *handler) here(s *statement) *prepared {
-	if h.s.Link == nil || !s.private || !s.cursor && !s.longData {
+	if h.s.Link == nil || !s.cursor && !s.longData {
 		return nil
 	}
-	return h.link().prepared.get(s.key())
+	return h.link().prepared.get(s.key(true))
 }
 
 // fetch takes COM_STMT_FETCH.
@@ -92,9 +92,6 @@ func (h *handler) longData(p []byte) bool {
 	if err != nil || s == nil || s.broken != nil {
 		return true
 	}
-	if !s.cursor && !s.longData {
-		s.private = true
-	}
 	if h.stage.linkErr != nil {
 		s.broken = h.stage.linkErr
 		return true
@@ -102,7 +99,7 @@ func (h *handler) longData(p []byte) bool {
 	if h.s.Link == nil && !h.s.AcquireLink(h.key) {
 		return false
 	}
-	pr := h.link().prepared.get(s.key())
+	pr := h.link().prepared.get(s.key(true))
 	if pr == nil {
 		return h.prepareForData(s)
 	}
@@ -124,7 +121,7 @@ func (h *handler) prepareForData(s *statement) bool {
 			h.concluding = true
 			return
 		}
-		h.remember(s, a.prepared.StatementID)
+		h.remember(s, true, a.prepared.StatementID)
 	}})
 	return false
 }
