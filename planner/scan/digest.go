@@ -132,14 +132,20 @@ func (b *builder) run() {
 		b.token(i)
 		i++
 	}
+	b.blank(Token{Start: len(b.text), End: len(b.text)})
 	b.digest.Skeleton, b.digest.Plain = b.skeleton.String(), b.plain.String()
 }
 
-// blank writes one space where the text has blanks or comments.
+// blank writes one space where the text has blanks or comments, or one line
+// end if they have one: PostgreSQL joins strings on different lines.
 func (b *builder) blank(t Token) {
 	if t.Start > b.last && b.last > 0 {
-		b.skeleton.WriteByte(' ')
-		b.plain.WriteByte(' ')
+		space := byte(' ')
+		if strings.IndexByte(b.text[b.last:t.Start], '\n') >= 0 {
+			space = '\n'
+		}
+		b.skeleton.WriteByte(space)
+		b.plain.WriteByte(space)
 	}
 	b.last = t.End
 }
@@ -152,6 +158,11 @@ func (b *builder) token(i int) {
 		return
 	}
 	s := b.text[t.Start:t.End]
+	if s[0] == '-' && strings.HasSuffix(b.plain.String(), "-") {
+		// Two signs must not become a comment where one was taken out after them.
+		b.skeleton.WriteByte(' ')
+		b.plain.WriteByte(' ')
+	}
 	b.skeleton.WriteString(s)
 	b.plain.WriteString(s)
 	if t.Kind == Param && !b.opt.Postgres {
@@ -242,8 +253,8 @@ func (b *builder) afterWord(i int, word string) bool {
 // place allows, and returns how many tokens it took.
 func (b *builder) literal(i int) int {
 	t, n, negative := b.tokens[i], 1, false
-	if t.Kind == Op && t.End-t.Start == 1 && i+1 < len(b.tokens) && (b.text[t.Start] == '-' || b.text[t.Start] == '+') {
-		negative, n = b.text[t.Start] == '-', 2
+	if t.Kind == Op && t.End-t.Start == 1 && i+1 < len(b.tokens) && b.text[t.Start] == '-' {
+		negative, n = true, 2
 		t = b.tokens[i+1]
 		if t.Kind != Integer && t.Kind != Decimal && t.Kind != Float {
 			return 0
@@ -271,6 +282,9 @@ func (b *builder) literal(i int) int {
 		b.skeleton.WriteString(strconv.Itoa(len(b.digest.Slots)))
 	} else {
 		b.skeleton.WriteByte('?')
+	}
+	if end < len(b.text) && (isNameByte(b.text[end]) || b.text[end] == '\'' || b.text[end] == '.') {
+		b.skeleton.WriteByte(' ') // "x=1and" must not become "x=$1and"
 	}
 	b.between = b.between && !b.afterWord(i, "AND")
 	return n

@@ -28,10 +28,11 @@ func Normalise(text string, opt Options) string {
 
 // piece is one token as it will be written.
 type piece struct {
-	text string
-	kind Kind
-	// keyword is set for keywords, and for the placeholder of a string.
+	text    string
+	kind    Kind
 	keyword bool
+	// str is set for the placeholder of a string: one that follows belongs to it.
+	str bool
 }
 
 type normaliser struct {
@@ -103,14 +104,14 @@ func (n *normaliser) op(s string) {
 // in a row are one.
 func (n *normaliser) constant(k Kind) {
 	last := n.prev()
-	if k == String && last.kind == Param && last.keyword {
+	if k == String && last.kind == Param && last.str {
 		return
 	}
 	if last.kind == Op && (last.text == "-" || last.text == "+") && n.signBelongs() {
 		n.pieces = n.pieces[:len(n.pieces)-1]
 	}
 	p := placeholder
-	p.keyword = k == String // remembers that a string may follow
+	p.str = k == String
 	n.pieces = append(n.pieces, p)
 }
 

@@ -97,18 +97,25 @@ const (
 	opSpecial = "~!@#%^&|`?"
 )
 
+// maxOpBytes bounds a run of operator bytes: names have 63 bytes at most, and
+// only a run of signs, of which each is an operator, can be longer. Each looks
+// at the whole run.
+const maxOpBytes = 256
+
 // postgresOp reads an operator or a punctuation mark.
 func (s *Scanner) postgresOp() Token {
-	start := s.pos
+	start, special := s.pos, false
 	for s.pos < len(s.text) && strings.IndexByte(opBytes, s.text[s.pos]) >= 0 {
 		if s.pos > start && (s.hasPrefix("--") || s.hasPrefix("/*")) {
 			break
 		}
-		s.pos++
+		special = special || strings.IndexByte(opSpecial, s.text[s.pos]) >= 0
+		if s.pos++; s.pos-start > maxOpBytes {
+			return Token{Kind: Broken}
+		}
 	}
 	if s.pos > start {
-		for s.pos > start+1 && (s.text[s.pos-1] == '+' || s.text[s.pos-1] == '-') &&
-			!strings.ContainsAny(s.text[start:s.pos], opSpecial) {
+		for !special && s.pos > start+1 && (s.text[s.pos-1] == '+' || s.text[s.pos-1] == '-') {
 			s.pos--
 		}
 		return Token{Kind: Op}
