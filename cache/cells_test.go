@@ -2,7 +2,10 @@ package cache
 
 import (
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Claims, releases and marks against a map. Positions must never fall, and a
@@ -67,6 +70,43 @@ func TestCellsAgainstMap(t *testing.T) {
 		t.Fatalf("%d cells left of %d", st.Cells, used)
 	}
 	check(t, s)
+}
+
+// A cell that is claimed while its dependency is being marked has the mark once
+// both are done, whichever came first.
+func TestClaimAgainstMark(t *testing.T) {
+	s := newTestStore(t, Options{LimitBytes: small})
+	c := &s.cells
+	dep := spread(1)
+	var marked atomic.Uint64
+	var stop atomic.Bool
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for at := uint64(1); !stop.Load(); at++ {
+			s.Mark(dep, Position(at))
+			marked.Store(at)
+		}
+	})
+	overlaps := 0
+	for begun := time.Now(); overlaps < 1000 && time.Since(begun) < 1500*time.Millisecond; {
+		before := marked.Load()
+		cell := c.claim(uint64(dep))
+		if marked.Load() != before {
+			overlaps++
+		}
+		for range 3 {
+			if m := marked.Load(); uint64(c.changedAt(cell)) < m {
+				t.Errorf("marked at %d, the cell says %d", m, c.changedAt(cell))
+			}
+		}
+		c.release([]uint32{cell})
+		if t.Failed() {
+			break
+		}
+	}
+	stop.Store(true)
+	wg.Wait()
+	t.Logf("%d claims overlapped a mark", overlaps)
 }
 
 // What nobody depends on leaves no cell behind.

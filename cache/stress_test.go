@@ -95,11 +95,24 @@ func (w *world) read(rng *rand.Rand) {
 			w.verify(row, h.value, uint32(h.version), uint32(h.table), uint32(h.flushed))
 			hits = append(hits, h)
 		}
+		if rng.IntN(200) == 0 {
+			w.linger()
+		}
 		for _, h := range hits {
 			w.verify(h.row, h.value, uint32(h.version), uint32(h.table), uint32(h.flushed))
 		}
 		w.hits.Add(int64(len(hits)))
 		r.Leave()
+		runtime.Gosched()
+	}
+}
+
+// linger waits until so much was stored that, but for the Reader that is inside
+// an event, memory would be reused; not for long, since that may have stopped
+// all storing.
+func (w *world) linger() {
+	until, begun := w.stored.Load()+400, time.Now()
+	for w.stored.Load() < until && time.Since(begun) < 20*time.Millisecond && !w.stop.Load() {
 		runtime.Gosched()
 	}
 }
