@@ -73,7 +73,18 @@ type column struct {
 	charset string            // MySQL
 	// generated columns may be missing from row images.
 	generated bool
+	clock     clock
 }
+
+// clock says how a column's values stand to time.
+type clock uint8
+
+const (
+	clockText  clock = iota // PostgreSQL: may be text, or what becomes text
+	clockNone               // numbers
+	clockDate               // with a date
+	clockOfDay              // without; it may be completed with today's date or offset
+)
 
 func (r *relation) String() string { return r.schema + "." + r.name }
 

@@ -136,6 +136,12 @@ func (r *relation) addMySQLColumn(row []*string) {
 	if !c.generated {
 		c.compare.Kind = mysqlKind(dataType, charset, collation)
 	}
+	switch dataType {
+	case "time":
+		c.clock = clockOfDay
+	case "date", "datetime", "timestamp":
+		c.clock = clockDate
+	}
 	if digits, err := strconv.Atoi(text(row[6])); err == nil {
 		c.compare.Digits = digits
 	}

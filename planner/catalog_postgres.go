@@ -21,10 +21,10 @@ func postgresString(s string) string {
 // postgresTables looks up all relations of one name, in every schema.
 func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, error) {
 	return k.lookup(ctx, "\x00"+name, func(ctx context.Context) ([]*relation, error) {
-		rows, err := k.query(ctx, 14, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, c.relrowsecurity,
+		rows, err := k.query(ctx, 13, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, c.relrowsecurity,
 			c.relispartition OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)),
 			n.oid, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
-			t.typtype, coalesce(co.collisdeterministic, true), c.relhasrules
+			t.typtype, coalesce(co.collisdeterministic, true)
 			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 			LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
@@ -97,6 +97,14 @@ func (r *relation) addPostgresColumn(row []*string) error {
 	c := column{name: text(row[0]), generated: isTrue(3)}
 	if !c.generated {
 		c.compare.Kind = canon.PostgresKind(uint32(oid), isTrue(5))
+	}
+	switch oid {
+	case 1082, 1114, 1184:
+		c.clock = clockDate
+	case 1266:
+		c.clock = clockOfDay
+	case 20, 21, 23, 26, 700, 701, 1083, 1186, 1700:
+		c.clock = clockNone
 	}
 	// An enum's operators are built in; those of other new types are not.
 	r.foreign = r.foreign || oid >= firstUserOID && text(row[4]) != "e"

@@ -26,7 +26,11 @@ func (b *binding) value(dst []byte, c *keyColumn, s *source, params []Param) ([]
 		return dst, false // `= NULL` matches nothing; a key for it is not worth having
 	}
 	if b.postgres {
-		return b.postgresParam(dst, c, s, p)
+		oid := p.Type
+		if int(slot) < len(b.declared) && b.declared[slot] != 0 {
+			oid = b.declared[slot]
+		}
+		return b.postgresParam(dst, c, s, p, oid)
 	}
 	return canon.AppendMySQLParam(c.column.compare, dst, p.Type, p.Data, sameCharset(b.charset, c.column.charset))
 }
@@ -126,8 +130,10 @@ func (b *binding) postgresLiteral(dst []byte, c *keyColumn, s *source, l *scan.L
 	return dst, false
 }
 
-func (b *binding) postgresParam(dst []byte, c *keyColumn, s *source, p *Param) ([]byte, bool) {
-	kind, oid := c.column.compare.Kind, p.Type
+// postgresParam appends a parameter of type oid, 0 if that was left to the
+// server.
+func (b *binding) postgresParam(dst []byte, c *keyColumn, s *source, p *Param, oid uint32) ([]byte, bool) {
+	kind := c.column.compare.Kind
 	if oid == canon.OIDUnknown {
 		oid = 0
 	}

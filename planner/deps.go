@@ -18,11 +18,11 @@ type binding struct {
 	*template
 	slots    []scan.Slot
 	literals []scan.Literal
+	declared []uint32
 	// fixed are the keys' dependencies when no client parameter has a part in
 	// them; nil otherwise.
 	fixed []cache.Dep
-	// times are the client parameters that could be read as a time that moves
-	// on, if they came as text.
+	// times are the client parameters that could be read as a time that moves on.
 	times []int
 }
 
@@ -63,14 +63,22 @@ func (b *binding) deps(dst []cache.Dep, params []Param) ([]cache.Dep, cache.Posi
 	return dst, max(since, position), true
 }
 
-// movesOn tells whether a parameter in text form may mean the current time.
+// movesOn tells whether a parameter may be read as the current time.
 func (b *binding) movesOn(params []Param) bool {
 	for _, i := range b.times {
 		if i >= len(params) {
 			return true
 		}
-		if p := &params[i]; !p.Null && !p.Binary && query.TimeWord(p.Data) {
+		// Binary text is text still.
+		if p := &params[i]; !p.Null && query.TimeWord(p.Data) {
 			return true
+		}
+	}
+	if b.ofDay {
+		for i := range params {
+			if canon.ParamClassOf(params[i].Type) == canon.ClassDate {
+				return true
+			}
 		}
 	}
 	return false

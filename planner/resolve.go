@@ -40,6 +40,9 @@ func (p *Planner) resolve(ctx context.Context, t *template, s Scope, a *query.An
 	}
 	r.attributes()
 	if a.Reason == "" {
+		r.times()
+	}
+	if a.Reason == "" {
 		r.follow()
 	}
 	if a.Reason == "" {

@@ -25,7 +25,10 @@ type template struct {
 	// with text, so that no string there is read as a time (PostgreSQL).
 	textOnly []bool
 	postgres bool
-	charset  string // Scope.Charset
+	// ofDay tells that a column of type TIME is named: compared with a date, it
+	// is completed with the current one (MySQL).
+	ofDay   bool
+	charset string // Scope.Charset
 }
 
 // followed is a table the answer depends on.
@@ -100,7 +103,7 @@ func (t *template) bind(d *scan.Digest, declared []uint32) *Plan {
 	if !plan.Cacheable {
 		return &plan
 	}
-	b := &binding{template: t, slots: d.Slots, literals: d.Literals}
+	b := &binding{template: t, slots: d.Slots, literals: d.Literals, declared: declared}
 	if t.postgres {
 		for slot, s := range d.Slots {
 			switch {

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/bench/upstream"
 	"freshet/cache"
 	"freshet/cache/canon"
 )
@@ -204,6 +205,42 @@ func TestTimeParameters(t *testing.T) {
 		_, _, ok := planned(t, p, scope, c.text, nil).Deps(nil, []Param{{Data: []byte(c.param)}})
 		if ok != c.want {
 			t.Errorf("%s with %q: ok = %v, want %v", c.text, c.param, ok, c.want)
+		}
+	}
+}
+
+// TestTimeOfDayParameters refuses runs that complete a time with today's date.
+func TestTimeOfDayParameters(t *testing.T) {
+	p, _, _ := recorded(t, 0)
+	plan := planned(t, p, dialects[0].scope, "SELECT * FROM clocks WHERE alarm > ?", nil)
+	for typ, want := range map[uint32]bool{0xfd: true, 0x0b: true, 0x0c: false, 0x07: false, 0x0a: false} {
+		if _, _, ok := plan.Deps(nil, []Param{{Binary: true, Type: typ, Data: make([]byte, 4)}}); ok != want {
+			t.Errorf("type %#x: ok = %v, want %v", typ, ok, want)
+		}
+	}
+}
+
+// TestDefaultSearchPath asks real servers what search_path a role begins with.
+func TestDefaultSearchPath(t *testing.T) {
+	for _, kind := range []upstream.Kind{"postgres15", "postgres18"} {
+		server := upstream.Own(t, kind)
+		db := server.DB(t)
+		k := newCatalog(Config{Dialect: Postgres, Querier: sqlQuerier{db}})
+		for _, c := range []struct{ change, user, want string }{
+			{"CREATE ROLE bob", "bob", "[pg_catalog bob public]"},
+			{"ALTER DATABASE " + server.Database + ` SET search_path = app, "My Schema"`, "bob", "[pg_catalog app My Schema]"},
+			{"ALTER ROLE bob SET search_path = pg_temp, bobs, pg_catalog", "bob", "[pg_temp bobs pg_catalog]"},
+			{"ALTER ROLE bob IN DATABASE " + server.Database + " SET search_path = here", "bob", "[pg_catalog here]"},
+			{"SELECT 1", "nobody", "[pg_catalog app My Schema]"},
+		} {
+			if _, err := db.Exec(c.change); err != nil {
+				t.Fatal(err)
+			}
+			k.changed("", "")
+			path, _, err := k.searchPath(t.Context(), Scope{Database: server.Database, User: c.user})
+			if err != nil || fmt.Sprint(path) != c.want {
+				t.Errorf("%s: after %s, %s has %v, %v; want %s", kind, c.change, c.user, path, err, c.want)
+			}
 		}
 	}
 }

@@ -93,7 +93,9 @@ const (
 	typeLong       = 0x03
 	typeLongLong   = 0x08
 	typeInt24      = 0x09
+	typeTimestamp  = 0x07
 	typeDate       = 0x0a
+	typeDateTime   = 0x0c
 	typeVarchar    = 0x0f
 	typeDecimal    = 0x00
 	typeNewDecimal = 0xf6
@@ -151,7 +153,7 @@ func ParamClassOf(fieldType uint32) ParamClass {
 		return ClassNumber
 	case typeVarchar, typeVarString, typeString, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlob:
 		return ClassString
-	case typeDate:
+	case typeDate, typeDateTime, typeTimestamp:
 		return ClassDate
 	}
 	return ClassNone

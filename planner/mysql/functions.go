@@ -63,6 +63,16 @@ var deterministic = words(`
 	polygon multipoint multilinestring multipolygon geometrycollection vec_distance vec_distance_euclidean
 	vec_distance_cosine vec_fromtext vec_totext`)
 
+// timeOfDay give a time of day; needsDate complete one that they are given
+// with the current date (MySQL manual, "Conversion Between Date and Time
+// Types").
+var (
+	timeOfDay = words(`time sec_to_time maketime timediff addtime subtime timeliteral str_to_date`)
+	needsDate = words(`adddate convert_tz date date_add date_format date_sub datediff day dayname dayofmonth dayofweek
+		dayofyear extract last_day month monthname quarter subdate timestamp timestampadd timestampdiff to_days
+		to_seconds unix_timestamp week weekday weekofyear year yearweek`)
+)
+
 var special = specials()
 
 func specials() map[string]function {

@@ -117,6 +117,7 @@ func analyse(stmt ast.StmtNode) *query.Analysis {
 // finish numbers the parameters in the order of the text.
 func (w *walker) finish() {
 	sort.Ints(w.markers)
+	w.analysis.Columns = w.columns
 	w.analysis.Params = make([]int, len(w.markers))
 	for i := range w.analysis.Params {
 		w.analysis.Params[i] = 1

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/mysql"
 	"github.com/pingcap/tidb/pkg/parser/test_driver"
 
 	"freshet/planner/query"
@@ -106,6 +107,13 @@ func (w *walker) leaf(n any) bool {
 		w.star = true
 	case *ast.FuncCallExpr:
 		w.function(n.Schema.L, n.FnName.L, len(n.Args))
+		a.TimeOfDay = a.TimeOfDay || timeOfDay[n.FnName.L]
+		a.NeedsDate = a.NeedsDate || needsDate[n.FnName.L]
+	case *ast.FuncCastExpr:
+		if n.Tp != nil {
+			a.TimeOfDay = a.TimeOfDay || n.Tp.GetType() == mysql.TypeDuration
+			a.NeedsDate = a.NeedsDate || n.Tp.GetType() == mysql.TypeDatetime || n.Tp.GetType() == mysql.TypeDate
+		}
 	case *ast.VariableExpr:
 		w.variable(n)
 	case *ast.MatchAgainst:

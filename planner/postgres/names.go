@@ -65,6 +65,7 @@ func (w *walker) column(fields []*pg.Node) {
 // finish settles which of the attributes seen the catalog has to know: those
 // of base tables, and those that nothing in the statement names.
 func (w *walker) finish() {
+	w.analysis.Columns = w.columns
 	for _, a := range w.attributes {
 		qualifier, name := a[0], a[1]
 		if w.bases[qualifier] && !w.derived[qualifier] || !w.names[name] {

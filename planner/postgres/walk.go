@@ -90,6 +90,11 @@ func (w *walker) leaf(v any) {
 		name := nameOf(v.GetFuncname())
 		w.name(&w.names, name.Name) // an unnamed select item goes by its function's name
 		a.Functions = append(a.Functions, query.Function{Name: name, Args: len(v.GetArgs())})
+		w.functionAsTime(v)
+	case *pg.TypeCast:
+		w.castToTime(v.GetTypeName(), v.GetArg())
+	case *pg.JsonFuncExpr:
+		a.Refuse("an SQL/JSON function may read text as a time")
 	case *pg.TypeName:
 		w.typeName(v)
 	case *pg.SQLValueFunction:

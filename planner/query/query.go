@@ -72,6 +72,14 @@ type Analysis struct {
 	// Attributes are names selected from a row (`t.x`, `(f()).x`) that are not
 	// named by the statement itself; one that is no column would be a function.
 	Attributes []string
+	// Columns are all columns named.
+	Columns []string
+	// TimeColumns are columns whose values are read as times (PostgreSQL):
+	// none may hold text.
+	TimeColumns []string
+	// TimeOfDay tells of functions that give a time of day, NeedsDate of those
+	// that would complete one with the current date (MySQL).
+	TimeOfDay, NeedsDate bool
 	// Params counts how often each parameter stands in the text; its length
 	// is the highest parameter number.
 	Params []int

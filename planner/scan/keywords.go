@@ -2,6 +2,12 @@ package scan
 
 import "strings"
 
+// callable are keywords that are functions too: no space before their bracket.
+var callable = map[string]bool{
+	"CURRENT_DATE": true, "CURRENT_TIME": true, "CURRENT_TIMESTAMP": true, "CURRENT_USER": true,
+	"IF": true, "LEFT": true, "RIGHT": true, "REPLACE": true, "TRUNCATE": true, "CAST": true, "DATABASE": true,
+}
+
 // keywords are the words that Normalise writes in capitals: those both
 // dialects reserve, or that can hardly be names. (A name that is one of them
 // has to stand in quotes, or its case does not matter.)

@@ -230,7 +230,7 @@ func spaced(a, b piece) bool {
 	case ",", ")", ".", ";", "]", "::", "[":
 		return false
 	case "(":
-		return a.keyword || a.kind == Op && a.text != "("
+		return a.keyword && !callable[a.text] || a.kind == Op && a.text != "("
 	}
 	switch a.text {
 	case "(", ".", "::", "[":

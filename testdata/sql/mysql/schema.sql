@@ -7,3 +7,4 @@ CREATE TABLE shop.notes (id INT NOT NULL PRIMARY KEY, body TEXT, FULLTEXT KEY (b
 CREATE TABLE shop.hole (id INT NOT NULL) ENGINE=CSV;
 CREATE VIEW shop.open_orders AS SELECT * FROM shop.orders WHERE state = 'open';
 CREATE TABLE other.users (id INT NOT NULL PRIMARY KEY, email VARCHAR(100)) ENGINE=InnoDB;
+CREATE TABLE shop.clocks (id INT PRIMARY KEY, alarm TIME, since DATETIME) ENGINE=InnoDB;
