@@ -122,6 +122,8 @@ func (w *walker) leaf(n any) bool {
 		return true
 	case *ast.ValuesExpr:
 		a.Refuse("VALUES() outside of an INSERT")
+	case *ast.DefaultExpr:
+		a.Refuse("DEFAULT() may be an expression of its own")
 	case *ast.JSONSumCrc32Expr:
 		a.Refuse("a function that is not known")
 	}

@@ -4,6 +4,7 @@ package postgres
 
 import (
 	"errors"
+	"strings"
 
 	pg "github.com/pganalyze/pg_query_go/v6"
 
@@ -18,8 +19,12 @@ const (
 	MaxChain = 6000
 )
 
-// ErrTooDeep says that a text was not parsed because it nests too deep.
-var ErrTooDeep = errors.New("the statement nests too deep to be parsed")
+var (
+	// ErrTooDeep says that a text was not parsed because it nests too deep.
+	ErrTooDeep = errors.New("the statement nests too deep to be parsed")
+	// ErrZeroByte says that a text has a byte that no SQL has.
+	ErrZeroByte = errors.New("the statement has a zero byte")
+)
 
 // Analyse parses a text. depth is how deep its brackets nest and chain how
 // many operators and keywords it has. An error means that the grammar does not
@@ -27,6 +32,9 @@ var ErrTooDeep = errors.New("the statement nests too deep to be parsed")
 func Analyse(sql string, depth, chain int) (*query.Analysis, error) {
 	if len(sql) > MaxBytes || depth > MaxDepth || chain > MaxChain {
 		return nil, ErrTooDeep
+	}
+	if strings.IndexByte(sql, 0) >= 0 {
+		return nil, ErrZeroByte // C would read only what is before it
 	}
 	tree, err := pg.Parse(sql)
 	if err != nil {

@@ -33,3 +33,10 @@ func TestDeepInput(t *testing.T) {
 		}
 	}
 }
+
+// TestZeroByte refuses a text of which the grammar would read only the start.
+func TestZeroByte(t *testing.T) {
+	if a, err := Analyse("SELECT 1 \x00; DROP TABLE t", 0, 0); err == nil {
+		t.Errorf("taken as %+v", a)
+	}
+}
