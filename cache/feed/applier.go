@@ -33,6 +33,9 @@ type applier struct {
 	// it runs. Under mu.
 	run  uint64
 	live bool
+	// placed says that the stream began and its place was not lost since: what
+	// is marked is all that changed. Under mu.
+	placed bool
 
 	counts counters
 }
@@ -69,7 +72,7 @@ func (a *applier) begin(raw uint64, received *binlog.GTIDSet) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.run++
-	a.live = true
+	a.live, a.placed = true, true
 	a.ledger.received = received
 	p := a.place(raw)
 	a.marks.SetApplied(p)
@@ -190,6 +193,7 @@ func (a *applier) advance(raw uint64) {
 // every position that was ever visible.
 func (a *applier) lost() {
 	a.mu.Lock()
+	a.placed = false
 	a.marks.SetVisible(0)
 	a.ledger.clear()
 	a.last++
@@ -200,6 +204,16 @@ func (a *applier) lost() {
 	a.tracker.goneFor(tables)
 	a.mu.Unlock()
 	a.onSchema("", "")
+}
+
+// lostPlace is lost, unless nothing came since it was lost before.
+func (a *applier) lostPlace() {
+	a.mu.Lock()
+	placed := a.placed
+	a.mu.Unlock()
+	if placed {
+		a.lost()
+	}
 }
 
 // markEverything marks all that any answer may depend on; mu is held.

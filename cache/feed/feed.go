@@ -52,6 +52,8 @@ type source interface {
 	// keeps tells whether the place in the stream is still good after such an
 	// end.
 	keeps(err error) bool
+	// forget makes the next stream begin anew.
+	forget()
 	// probe asks the upstream for a snapshot, on a line of its own.
 	probe(ctx context.Context) (sighting, error)
 	// nudge is called while some probe waits for the stream, ever less often.
@@ -240,10 +242,10 @@ func (f *Feed) followOnce(ctx context.Context) error {
 	if cause := context.Cause(run); cause != nil {
 		err = cause
 	}
-	_, live := f.applier.current()
 	f.applier.cut()
-	if live && !f.source.keeps(err) {
-		f.applier.lost()
+	if !f.source.keeps(err) {
+		f.source.forget()
+		f.applier.lostPlace()
 	}
 	return err
 }
@@ -251,11 +253,15 @@ func (f *Feed) followOnce(ctx context.Context) error {
 // failed remembers an error and logs it, once while it stays the same.
 func (f *Feed) failed(what string, err error) {
 	f.mu.Lock()
-	same := f.lastErr != nil && err != nil && f.lastErr.Error() == err.Error()
+	if err == nil {
+		err = errStreamEnded
+	}
+	same := f.lastErr != nil && f.lastErr.Error() == err.Error()
 	f.lastErr, f.lastErrAt = err, time.Now()
 	f.mu.Unlock()
 	if !same {
-		f.log.Warn("feed: "+what, "error", err)
+		// Error() alone: with more, some libraries add where they were called.
+		f.log.Warn("feed: "+what, "error", err.Error())
 	}
 }
 

@@ -174,6 +174,13 @@ func (s *mysqlSource) vet(spec *TableSpec) error {
 
 func (s *mysqlSource) keeps(err error) bool { return !errors.Is(err, errPlaceLost) }
 
+func (s *mysqlSource) forget() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.place = mysqlPlace{}
+	clear(s.held)
+}
+
 // tend has nothing to do: a binary log is followed without leaving anything.
 func (s *mysqlSource) tend(context.Context) {}
 
@@ -216,23 +223,31 @@ type mysqlSide struct {
 	release func() bool
 }
 
-// use runs do on the line; an error drops the line.
+// use runs do on the line; an error drops the line. An old one may turn out to
+// be broken: then do runs once more, on a new one.
 func (l *mysqlSide) use(ctx context.Context, do func(*client.Conn) error) error {
-	if l.conn == nil {
-		if err := l.open(ctx); err != nil {
+	old := l.conn != nil
+	for {
+		if l.conn == nil {
+			if err := l.open(ctx); err != nil {
+				return err
+			}
+		}
+		line := l.conn
+		release := context.AfterFunc(ctx, func() { closeQuietly(line) })
+		err := do(line)
+		if !release() && err == nil {
+			err = ctx.Err()
+		}
+		if err == nil {
+			return nil
+		}
+		l.drop()
+		if !old || ctx.Err() != nil || errorNumber(err) != 0 {
 			return err
 		}
+		old = false
 	}
-	line := l.conn
-	release := context.AfterFunc(ctx, func() { closeQuietly(line) })
-	err := do(line)
-	if !release() && err == nil {
-		err = ctx.Err()
-	}
-	if err != nil {
-		l.drop()
-	}
-	return err
 }
 
 // open connects and makes sure that the other end is the server whose log is

@@ -220,7 +220,7 @@ func (s *mysqlSource) beginMySQL(conn *client.Conn, r *mysqlReader, place mysqlP
 	received := s.feed.applier.receivedSet()
 	r.resuming = place.known && received != nil && executed.Contains(received)
 	if !r.resuming {
-		s.startOver(place)
+		s.startOver()
 		received = executed
 	}
 	r.received = received
@@ -228,14 +228,9 @@ func (s *mysqlSource) beginMySQL(conn *client.Conn, r *mysqlReader, place mysqlP
 }
 
 // startOver forgets the place; what was kept from before cannot be trusted.
-func (s *mysqlSource) startOver(place mysqlPlace) {
-	s.mu.Lock()
-	s.place = mysqlPlace{}
-	clear(s.held)
-	s.mu.Unlock()
-	if place.known {
-		s.feed.applier.lost()
-	}
+func (s *mysqlSource) startOver() {
+	s.forget()
+	s.feed.applier.lostPlace()
 }
 
 func readExecuted(conn *client.Conn) (*binlog.GTIDSet, error) {
@@ -262,7 +257,7 @@ func (s *mysqlSource) beginMaria(conn *client.Conn, r *mysqlReader, place mysqlP
 			return dumpFrom(conn, s.serverID, place.file, place.offset)
 		}
 	}
-	s.startOver(place)
+	s.startOver()
 	snap, err := mariaSnapshot(conn)
 	if err != nil {
 		return err

@@ -108,7 +108,12 @@ func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn) (pgSighting, e
 	if world == "" {
 		s.lastSnapshot, s.lastLSN = "", ""
 	}
-	rows, err := pgRows(ctx, c, probeSQL, s.lastSnapshot, s.lastLSN, "{"+strings.Join(oids, ",")+"}")
+	if err := s.prepareProbe(ctx, c); err != nil {
+		return pgSighting{}, err
+	}
+	result := c.ExecPrepared(ctx, probeName,
+		[][]byte{[]byte(s.lastSnapshot), []byte(s.lastLSN), []byte("{" + strings.Join(oids, ",") + "}")}, nil, nil).Read()
+	rows, err := result.Rows, result.Err
 	if err != nil {
 		return pgSighting{}, err
 	}
@@ -128,6 +133,21 @@ func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn) (pgSighting, e
 	}
 	s.lastSnapshot, s.lastLSN = string(row[0]), string(row[1])
 	return seen, nil
+}
+
+const probeName = "probe"
+
+// prepareProbe prepares the probe once on each line: planning it takes longer
+// than running it.
+func (s *pgSource) prepareProbe(ctx context.Context, c *pgconn.PgConn) error {
+	if s.prepared == c {
+		return nil
+	}
+	if _, err := c.Prepare(ctx, probeName, probeSQL, nil); err != nil {
+		return err
+	}
+	s.prepared = c
+	return nil
 }
 
 // compare tells the applier what is not as it was.

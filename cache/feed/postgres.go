@@ -42,10 +42,11 @@ type pgSource struct {
 	vetMu           sync.Mutex
 	vets            pgSide
 
-	// The prober's alone: what the last probe saw, and when it last had the
-	// log flushed.
+	// The prober's alone: what the last probe saw, when it last had the log
+	// flushed, and the line on which the probe is prepared.
 	lastSnapshot, lastLSN string
 	flushed               time.Time
+	prepared              *pgconn.PgConn
 
 	// The keeper's alone.
 	gates   map[*Table]uint64
@@ -83,7 +84,8 @@ func (s *pgSource) connect(ctx context.Context, replication bool) (*pgconn.PgCon
 		"application_name": "freshet", "client_encoding": "UTF8", "DateStyle": "ISO", "IntervalStyle": "postgres",
 		"bytea_output": "hex", "extra_float_digits": "3", "search_path": "pg_catalog", "default_transaction_read_only": "off",
 		"default_transaction_isolation": "read committed", "statement_timeout": "0", "lock_timeout": "3s",
-		"idle_in_transaction_session_timeout": "0",
+		"idle_in_transaction_session_timeout": "0", "jit": "off", "plan_cache_mode": "force_generic_plan",
+		"max_parallel_workers_per_gather": "0", "synchronous_commit": "local",
 	} {
 		for given := range config.RuntimeParams {
 			if strings.EqualFold(given, name) {
@@ -108,6 +110,7 @@ func (s *pgSource) wake()                           { s.feed.wake() }
 // keeps is always false: the slot is a temporary one, so that nothing is left
 // upstream to hold its log; it goes with its line.
 func (s *pgSource) keeps(error) bool { return false }
+func (s *pgSource) forget()          {}
 
 func (s *pgSource) describe(st *Status) {
 	s.mu.Lock()
@@ -192,20 +195,26 @@ type pgSide struct {
 	conn   *pgconn.PgConn
 }
 
+// use runs do on the line. An old line may turn out to be broken: then do runs
+// once more, on a new one.
 func (l *pgSide) use(ctx context.Context, do func(*pgconn.PgConn) error) error {
-	if l.conn != nil && l.conn.IsClosed() {
-		l.conn = nil
-	}
-	if l.conn == nil {
-		if err := l.open(ctx); err != nil {
+	old := l.conn != nil
+	for {
+		if l.conn == nil {
+			if err := l.open(ctx); err != nil {
+				return err
+			}
+		}
+		err := do(l.conn)
+		if err == nil || pgCode(err) != "" && !l.conn.IsClosed() {
 			return err
 		}
-	}
-	err := do(l.conn)
-	if err != nil && pgCode(err) == "" {
 		l.drop()
+		if !old || ctx.Err() != nil {
+			return err
+		}
+		old = false
 	}
-	return err
 }
 
 // open connects and makes sure that the other end is the server whose log is
@@ -244,7 +253,7 @@ func (l *pgSide) drop() {
 // pgIdentity names one run of one server.
 func pgIdentity(ctx context.Context, c *pgconn.PgConn) (string, error) {
 	r, err := c.Exec(ctx, "SELECT (EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint::text || ':' || "+
-		"current_setting('port') || ':' || current_setting('data_directory', true)").ReadAll()
+		"current_setting('port')").ReadAll()
 	if err != nil {
 		return "", err
 	}
@@ -263,8 +272,9 @@ func (s *pgSource) fact() pgFacts {
 // close drops the publication unless another Freshet uses it.
 func (s *pgSource) close(ctx context.Context) {
 	if s.fact().identity != "" {
+		s.queries.drop() // it may be a line to a server that was restarted
 		if err := s.queries.use(ctx, func(c *pgconn.PgConn) error { return s.dropPublication(ctx, c) }); err != nil {
-			s.feed.log.Warn("feed: the publication was left", "publication", publication, "error", err,
+			s.feed.log.Warn("feed: the publication was left", "publication", publication, "error", err.Error(),
 				"mend", "DROP PUBLICATION "+publication)
 		}
 	}

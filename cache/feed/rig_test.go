@@ -77,6 +77,7 @@ type watched struct {
 
 func (r *rig) follow(table string, kinds map[string]canon.Kind) *watched {
 	r.t.Helper()
+	r.settle()
 	// A definition that was read before a change the feed has yet to see is
 	// refused, and the planner asks again.
 	var tb *Table
