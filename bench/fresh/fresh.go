@@ -254,30 +254,43 @@ func (r *run) awaitFeed(ctx context.Context) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if uint64(sample.Sum("freshet_feed_position")) >= end {
-			return true, nil
+		at := uint64(sample.Sum("freshet_feed_position"))
+		if at >= end {
+			return at-end < oneNumbering, nil
 		}
 	}
 	return false, nil
 }
 
+// oneNumbering is how far ahead of the server's end of log the feed can be: a
+// commit by somebody else. Further, and the feed has begun to count anew
+// (another file numbering, a reset log): then the two cannot be compared.
+const oneNumbering = 1 << 24
+
+// Bits of a position that the offset in a binary log's file takes, as the
+// feed counts; an LSN's lower half has 32.
+const (
+	binlogOffsetBits = 40
+	lsnOffsetBits    = 32
+)
+
 // position makes one number of an LSN (X/Y, hexadecimal) or of a binary log's
 // file and offset, as the feed does.
 func position(row [][]byte) (uint64, error) {
-	high, low, base := "", "", 16
+	high, low, base, bits := "", "", 16, lsnOffsetBits
 	if len(row) >= 2 {
 		name := string(row[0])
-		high, low, base = strings.TrimLeft(name[strings.LastIndexByte(name, '.')+1:], "0"), string(row[1]), 10
+		high, low, base, bits = name[strings.LastIndexByte(name, '.')+1:], string(row[1]), 10, binlogOffsetBits
 	} else if at := strings.Split(string(row[0]), "/"); len(at) == 2 {
 		high, low = at[0], at[1]
 	}
-	h, err := strconv.ParseUint(high, base, 32)
+	h, err := strconv.ParseUint(high, base, 64-bits)
 	if err != nil {
 		return 0, fmt.Errorf("position %q: %w", row, err)
 	}
-	l, err := strconv.ParseUint(low, base, 32)
+	l, err := strconv.ParseUint(low, base, bits)
 	if err != nil {
 		return 0, fmt.Errorf("position %q: %w", row, err)
 	}
-	return h<<32 | l, nil
+	return h<<bits | l, nil
 }

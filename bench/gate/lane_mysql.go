@@ -25,6 +25,8 @@ var mysqlVariants = []wire.MySQLOptions{
 const (
 	statusCursorExists uint16 = 0x0040
 	statusLastRowSent  uint16 = 0x0080
+	// statusSessionChanged: session state changes follow in the OK packet.
+	statusSessionChanged uint16 = 0x4000
 )
 
 // mysqlLane is one MySQL session.
@@ -226,7 +228,8 @@ func statusOffset(m wire.Message) (int, bool) {
 }
 
 // meaningful masks what two sessions of one server may differ in: the lane
-// table's name, the statement's number, whether the query was slow.
+// table's name, the statement's number, whether the query was slow, the order
+// of session state changes.
 func (l *mysqlLane) meaningful(m wire.Message) wire.Message {
 	m.Body = l.places.neutral(m.Body)
 	if m.Kind == wire.KindPrepare {
@@ -235,6 +238,9 @@ func (l *mysqlLane) meaningful(m wire.Message) wire.Message {
 	if at, ok := statusOffset(m); ok {
 		status := binary.LittleEndian.Uint16(m.Body[at:]) &^ wire.StatusQueryWasSlow
 		binary.LittleEndian.PutUint16(m.Body[at:], status)
+		if m.Kind == wire.KindOK && status&statusSessionChanged != 0 && l.c.Caps&wire.CapSessionTrack != 0 {
+			m.Body = append(m.Body[:at+4:at+4], wire.SortStateChanges(m.Body[at+4:])...)
+		}
 	}
 	return m
 }

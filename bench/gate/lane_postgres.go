@@ -9,6 +9,7 @@ import (
 	"hash/fnv"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -66,12 +67,7 @@ func (l *postgresLane) hello() []wire.Message {
 	for k, v := range l.c.Parameters {
 		out = append(out, wire.Message{Kind: "S " + k, Body: []byte(v)})
 	}
-	slices.SortFunc(out, func(a, b wire.Message) int {
-		if a.Kind < b.Kind {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(out, func(a, b wire.Message) int { return strings.Compare(a.Kind, b.Kind) })
 	return out
 }
 
@@ -86,7 +82,21 @@ func (l *postgresLane) run(c call) ([]wire.Message, error) {
 	for i := range out {
 		out[i] = l.meaningful(out[i])
 	}
+	sortParameters(out)
 	return out, err
+}
+
+// sortParameters brings ParameterStatus messages that follow each other into
+// one order; the server's own has no meaning.
+func sortParameters(reply []wire.Message) {
+	for i := 0; i < len(reply); i++ {
+		n := i
+		for n < len(reply) && reply[n].Kind == "S" {
+			n++
+		}
+		slices.SortFunc(reply[i:n], func(a, b wire.Message) int { return bytes.Compare(a.Body, b.Body) })
+		i = n
+	}
 }
 
 func (l *postgresLane) exchange(c call) ([]wire.Message, error) {

@@ -101,7 +101,9 @@ func (r *runner) connectPair(ctx context.Context, p *pair) error {
 		return fmt.Errorf("through: %w", err)
 	}
 	p.seen = make(map[string]int)
-	r.report.Calls++
+	if r.report.Calls < r.cfg.Calls {
+		r.report.Calls++
+	}
 	r.judge(p, call{sql: "connect"}, p.direct.hello(), p.through.hello(), nil)
 	return nil
 }
@@ -112,6 +114,9 @@ func (r *runner) play(ctx context.Context, p *pair, calls []call) error {
 	for _, c := range calls {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if r.report.Calls == r.cfg.Calls {
+			return nil
 		}
 		r.report.Calls++
 		whole := true

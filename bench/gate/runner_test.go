@@ -35,7 +35,7 @@ func fakePair(bound time.Duration, through func() (string, error)) (*runner, *pa
 		seen:    make(map[string]int),
 	}
 	r := &runner{
-		cfg: Config{MaxStaleness: bound, Out: io.Discard}, rng: rand.New(rand.NewPCG(1, 1)),
+		cfg: Config{Calls: 1000, MaxStaleness: bound, Out: io.Discard}, rng: rand.New(rand.NewPCG(1, 1)),
 		pairs: []*pair{p}, other: p.direct,
 	}
 	r.d = &dialect{connect: func(_ context.Context, _ int, isThrough bool) (lane, error) {

@@ -9,7 +9,7 @@ import (
 var mysqlScenes = []scene{
 	{"reads", 40, false, sceneReads},
 	{"mixed reads", 15, false, sceneMixed},
-	{"write", 16, false, sceneWrite},
+	{"write", 24, false, sceneWrite},
 	{"open write", 2, false, sceneOpenWrite},
 	{"lane", 8, true, func(r *runner, _ *pair) []call {
 		return laneCalls(r.rng, mysqlLaneStatements, mysqlLaneModes, 2+r.rng.IntN(5))
@@ -184,7 +184,7 @@ func sceneMySQLCommands(r *runner, p *pair) []call {
 func sceneLongData(r *runner, _ *pair) []call {
 	reads := []call{
 		{sql: "SELECT id, name FROM items WHERE sku = ?", args: []any{"sku-03"}, mode: longData, class: read},
-		{sql: "SELECT ?, LENGTH(?)", args: []any{"long long", int64(3)}, mode: longData, class: read},
+		{sql: "SELECT CAST(? AS CHAR(40)), LENGTH(?)", args: []any{"long long", int64(3)}, mode: longData, class: read},
 		{sql: "SELECT k FROM kv WHERE k = ?", args: []any{"k2"}, mode: longData, class: read},
 	}
 	c := reads[r.rng.IntN(len(reads))]

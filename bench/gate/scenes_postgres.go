@@ -3,7 +3,7 @@ package gate
 var postgresScenes = []scene{
 	{"reads", 40, false, sceneReads},
 	{"mixed reads", 15, false, sceneMixed},
-	{"write", 16, false, sceneWrite},
+	{"write", 24, false, sceneWrite},
 	{"open write", 2, false, sceneOpenWrite},
 	{"pipeline", 8, true, scenePipeline},
 	{"lane", 8, true, func(r *runner, _ *pair) []call {

@@ -1,8 +1,10 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 // Kinds of MySQL messages in a reply.
@@ -336,4 +338,27 @@ func firstStrings(b []byte, n int) []byte {
 		rest = after[size:]
 	}
 	return b[:len(b)-len(rest)]
+}
+
+// SortStateChanges brings what an OK packet holds after its warning count (the
+// info text, then session state changes: a type and a string each) into one
+// order; the server's own has no meaning. Malformed bytes come back as they are.
+func SortStateChanges(b []byte) []byte {
+	info := firstStrings(b, 1)
+	n, block, ok := lenenc(b[len(info):])
+	if !ok || n != uint64(len(block)) {
+		return b
+	}
+	var changes [][]byte
+	for rest := block; len(rest) > 0; {
+		size, after, ok := lenenc(rest[1:])
+		if !ok || size > uint64(len(after)) {
+			return b
+		}
+		end := len(rest) - len(after) + int(size)
+		changes, rest = append(changes, rest[:end]), rest[end:]
+	}
+	slices.SortFunc(changes, bytes.Compare)
+	out := append([]byte(nil), b[:len(b)-len(block)]...)
+	return append(out, bytes.Join(changes, nil)...)
 }
