@@ -68,7 +68,8 @@ type handler struct {
 	// concluding: the client's command is over, and what the link still has
 	// to tell, or its return to the pool, is not.
 	concluding bool
-	fileRest   int    // of the packet of a file that is passing
+	fileRest   int // of the packet of a file that is passing
+	changes    []wire.StateChange
 	scratch    []byte // a packet on its way to the client or the link
 	rebound    []byte // an execution made the link's own
 	params     []planner.Param

@@ -213,8 +213,8 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 		}
 		return actPass
 	}
-	h.reply.dirty = true
 	if legacyEOF {
+		h.reply.dirty = true
 		// A mark without data. A proven read gets it too, from MariaDB when a
 		// statement is prepared again; it says nothing then.
 		h.owed.changes = h.owed.changes || !e.safe()

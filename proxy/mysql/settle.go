@@ -107,7 +107,8 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 // takeChanges takes in what the server told of the session's state, and
 // returns what of it the client would have been told without us.
 func (h *handler) takeChanges(data []byte, e *expect) []byte {
-	changes, err := wire.DecodeStateChanges(nil, data)
+	changes, err := wire.DecodeStateChanges(h.changes[:0], data)
+	h.changes = changes
 	if err != nil {
 		h.s.Log().Warn("session tracking cannot be read", "cause", err)
 		h.hold |= holdUnknown
@@ -115,28 +116,37 @@ func (h *handler) takeChanges(data []byte, e *expect) []byte {
 	}
 	var kept []byte
 	for _, c := range changes {
-		show := true
-		switch c.Kind {
-		case wire.TrackSystemVariables:
-			if !e.swallow && e.effects&effTracking != 0 {
-				h.shows.change(string(c.Name), string(c.Value))
-			}
-			h.variable(string(c.Name), string(c.Value))
-			show = h.shows.variable(string(c.Name)) || h.hold&holdTracking != 0
-		case wire.TrackSchema:
-			h.useDatabase(string(c.Value))
-			show = h.shows.schema
-		case wire.TrackStateChange:
-			if !e.explains() {
-				h.hold |= holdUnknown
-			}
-			show = h.shows.state
+		if c.Kind == wire.TrackSystemVariables && string(c.Name) == "statement_id" && h.hold&holdTracking == 0 {
+			continue // MySQL numbers statements with it: no change of anything
 		}
-		if show && !(e.swallow && e.cmd == wire.ComQuery) {
+		h.reply.dirty = true
+		if h.takeChange(c, e) && !(e.swallow && e.cmd == wire.ComQuery) {
 			kept = wire.AppendStateChange(kept, c)
 		}
 	}
 	return kept
+}
+
+// takeChange takes in one change and says whether the client is to be told.
+func (h *handler) takeChange(c wire.StateChange, e *expect) bool {
+	switch c.Kind {
+	case wire.TrackSystemVariables:
+		name, value := string(c.Name), string(c.Value)
+		if !e.swallow && e.effects&effTracking != 0 {
+			h.shows.change(name, value)
+		}
+		h.variable(name, value)
+		return h.shows.variable(name) || h.hold&holdTracking != 0
+	case wire.TrackSchema:
+		h.useDatabase(string(c.Value))
+		return h.shows.schema
+	case wire.TrackStateChange:
+		if !e.explains() {
+			h.hold |= holdUnknown
+		}
+		return h.shows.state
+	}
+	return true
 }
 
 // explains says whether a command's words account for the server's mark that
