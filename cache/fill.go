@@ -44,6 +44,7 @@ type Fill struct {
 	maxValue int
 	charged  int64 // bytes taken from store.fillAcct
 	over     bool  // the leader's own note that the fill has ended
+	stored   bool  // likewise, that its answer was kept
 
 	waiters []Waiter // under the shard's lock
 	joined  bool     // under the shard's lock: there were waiters
@@ -196,11 +197,15 @@ func (f *Fill) Finish() (stored bool) {
 	if !first {
 		return false
 	}
+	f.stored = stored
 	for _, w := range waiters {
 		w.FillDone(f.buf, true)
 	}
 	return stored
 }
+
+// Stored tells whether Finish stored the answer.
+func (f *Fill) Stored() bool { return f.stored }
 
 // Abandon ends the fill without an answer: the waiters must run the statement
 // by themselves. It does nothing to a fill that has ended.

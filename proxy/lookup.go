@@ -118,6 +118,7 @@ const (
 // Blocked until Handler.Joined.
 func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param) (Miss, *cache.Fill) {
 	plan := st.Plan()
+	s.leading, s.forwardedRead = nil, false
 	q := s.Upstream.Queries.of(plan, st)
 	s.Last = Last{Source: SourceForward, Query: q.index}
 	ttl, reason := s.keep(plan, q)
@@ -125,6 +126,7 @@ func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param
 		s.Last.Reason = reason
 		return MissForward, nil
 	}
+	s.forwardedRead = true
 	deps, since, ok := plan.Deps(s.deps[:0], params)
 	s.deps = deps[:0]
 	if !ok {
@@ -180,6 +182,7 @@ func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Posi
 	switch claim {
 	case cache.Leader:
 		s.Last.Source = SourceFill
+		s.leading, s.forwardedRead = fill, false
 		s.lane.stats.missed(q.index, s.missWasStale)
 		return MissFill, fill
 	case cache.Joined:

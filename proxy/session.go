@@ -42,6 +42,10 @@ type Session struct {
 	missWasStale bool
 	over         bool
 	sentAt       int64
+	leading      *cache.Fill // the fill that this session's statement feeds
+	// forwardedRead: the statement under way is a read that may have an entry,
+	// and its answer is not kept.
+	forwardedRead bool
 }
 
 // Last describes the session's last statement.
@@ -239,11 +243,23 @@ func (s *Session) Sent() { s.sentAt = s.Loop.now() }
 
 // Completed counts a statement that was answered upstream.
 func (s *Session) Completed() {
+	s.catchUp()
 	if s.sentAt == 0 {
 		return
 	}
 	s.lane.stats.completed(s.Last.Source, s.Last.Query, s.Loop.now()-s.sentAt)
 	s.sentAt = 0
+}
+
+// catchUp keeps a session from seeing an older answer to a query than one it
+// saw before: a cacheable read that was forwarded and not kept may have shown
+// what the feed has not applied, while an older entry still counts as valid.
+// An answer that was stored has replaced that entry.
+func (s *Session) catchUp() {
+	if s.forwardedRead || s.leading != nil && !s.leading.Stored() {
+		s.Wrote()
+	}
+	s.forwardedRead, s.leading = false, nil
 }
 
 // Forwarded notes what is forwarded without a look at the cache, and why. st
