@@ -42,10 +42,13 @@ func (h *handler) become(now state) {
 	ls.settings = now.settings
 	h.scope = h.s.Upstream.Planner.Scope(now.scope(h.s.Upstream, h.database))
 	h.context = h.s.Upstream.Context(now.context(h.poolKey))
-	if h.native {
+	switch {
+	case h.native:
 		h.reconcile(now.names)
+		h.native = len(now.names) > 0
+	case len(now.names) > 0: // made by SQL that was not seen coming
+		h.goNative()
 	}
-	h.native = len(now.names) > 0
 	if now.ours != itoa(len(ls.prepared)) {
 		// Something closed statements behind our back; what is left is not known.
 		clear(ls.prepared)
@@ -58,11 +61,11 @@ func (h *handler) reconcile(names []string) {
 	for _, n := range names {
 		left[n] = true
 	}
-	for n := range h.statements {
-		if !left[n] {
-			delete(h.statements, n)
+	h.statements.all(func(s *statement) {
+		if !left[s.name] {
+			h.statements.set(s.name, nil)
 		}
-	}
+	})
 }
 
 // classOf is what a statement does; one that was not planned may do anything.

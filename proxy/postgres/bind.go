@@ -18,7 +18,7 @@ func (h *handler) bindMessage(body, frame []byte) bool {
 	h.batch = true
 	h.setPortal(portal, s)
 	h.noteParams(s, body)
-	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name)})
+	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal)})
 	if alias == string(name) {
 		h.send(frame)
 	} else {
@@ -35,10 +35,16 @@ func (h *handler) bindTo(name []byte) (alias string, s *statement, ok bool) {
 	if !h.upstream() {
 		return "", nil, false
 	}
-	s = h.lookupStatement(name)
+	if !h.sureOf(name) {
+		return "", nil, false
+	}
+	s = h.statements.get(name)
 	if s == nil {
 		h.hideUnnamed(name)
 		return string(name), nil, true
+	}
+	if !h.considerNames(s.st, s.text) {
+		return "", s, false
 	}
 	alias, at := h.onLink(s)
 	if at == placeWaiting {
@@ -50,13 +56,23 @@ func (h *handler) bindTo(name []byte) (alias string, s *statement, ok bool) {
 	return alias, s, true
 }
 
+// sureOf tells whether it is known what a name stands for. If that hangs on
+// answers that are still to come, the client is held until they have.
+func (h *handler) sureOf(name []byte) bool {
+	if h.statements.sure(name) {
+		return true
+	}
+	h.awaitAnswers()
+	return false
+}
+
 // hideUnnamed: the client has no unnamed statement, but the link may have one
 // of another session's.
 func (h *handler) hideUnnamed(name []byte) {
-	if len(name) != 0 || h.native {
+	if len(name) != 0 {
 		return
 	}
-	h.link().unnamed = nil
+	h.link().loseUnnamed()
 	h.batch = true
 	h.replies.Push(pg.ReplyClose, pg.ActionSwallow, &op{})
 	h.send((&pg.Close{Target: pg.TargetStatement}).Append(nil))
@@ -67,6 +83,13 @@ func (h *handler) setPortal(portal []byte, s *statement) {
 		h.portals = map[string]*statement{}
 	}
 	h.portals[string(portal)] = s
+}
+
+// losePortal is for a Bind that fails: what the name then stands for, if
+// anything, is not known.
+func (h *handler) losePortal(portal []byte) func() {
+	name := string(portal)
+	return func() { delete(h.portals, name) }
 }
 
 // noteParams keeps the parameters of a statement whose effects are looked

@@ -12,7 +12,9 @@ func (h *handler) close(body, frame []byte) bool {
 		return h.forwardRaw(pg.ReplyClose, frame)
 	}
 	if m.Target == pg.TargetStatement && !h.native {
-		h.makeUp(pg.ReplyClose, &op{made: pg.CloseComplete.Append(nil), undo: h.forgetStatement(string(m.Name))})
+		c := h.statements.change(string(m.Name), nil)
+		h.makeUp(pg.ReplyClose, &op{made: pg.CloseComplete.Append(nil),
+			done: func() { h.statements.confirm(c) }, undo: func() { h.statements.cancel(c) }})
 		return true
 	}
 	if h.s.Link == nil && h.quiet() {
@@ -24,7 +26,8 @@ func (h *handler) close(body, frame []byte) bool {
 	}
 	o := &op{}
 	if m.Target == pg.TargetStatement {
-		o.undo = h.forgetStatement(string(m.Name))
+		c := h.statements.change(string(m.Name), nil)
+		o.done, o.undo = func() { h.statements.confirm(c) }, func() { h.statements.cancel(c) }
 	} else {
 		delete(h.portals, string(m.Name))
 	}
@@ -44,5 +47,6 @@ func (h *handler) makeUp(kind pg.ReplyKind, o *op) {
 func (h *handler) tellMade() {
 	for e, ok := h.replies.Made(); ok; e, ok = h.replies.Made() {
 		h.s.Write(e.Ref.made)
+		e.Ref.finish()
 	}
 }

@@ -100,7 +100,7 @@ func (h *handler) consoleRun(u *found, text []byte) bool {
 	}
 	return h.offerConsole(text, func(r *proxy.Result) {
 		if s != nil {
-			h.setStatement(s)
+			h.statements.set(s.name, s)
 		}
 		if describe {
 			if r.Err == nil && r.Columns == nil {
@@ -122,7 +122,7 @@ func (h *handler) consoleLook(u *found, kind consoleWord) (int, verdict) {
 		if r != nil && r.Columns != nil {
 			s.describe(appendDescription((&pg.ParameterDescription{}).Append(nil), r))
 		}
-		h.setStatement(s)
+		h.statements.set(s.name, s)
 		h.answerLook(&found{hasParse: true, describe: describe, flush: flush}, s.description)
 	}
 	if kind != consoleRows || !u.describe {

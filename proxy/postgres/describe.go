@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"bytes"
+
 	pg "freshet/protocol/postgres"
 )
 
@@ -12,6 +14,9 @@ func (h *handler) describe(body, frame []byte) bool {
 	}
 	if m.Target == pg.TargetPortal {
 		return h.describePortal(frame)
+	}
+	if h.describeAborted(&m) {
+		return true
 	}
 	alias, s, ok := h.bindTo(m.Name)
 	if !ok {
@@ -44,3 +49,20 @@ func (h *handler) describePortal(frame []byte) bool {
 	h.send(frame)
 	return true
 }
+
+// describeAborted answers a Describe that a server allows in a failed
+// transaction, of a statement without columns, if the link does not have it:
+// nothing can be parsed there until the transaction has ended.
+func (h *handler) describeAborted(m *pg.Describe) bool {
+	s := h.statements.get(m.Name)
+	if h.tx != pg.TxFailed || s == nil || s.description == nil || h.native || !h.statements.sure(m.Name) {
+		return false
+	}
+	if ls := h.link(); ls.prepared[h.linkKey(s)] != nil || ls.unnamed.what == s || !bytes.HasSuffix(s.description, noData) {
+		return false
+	}
+	h.makeUp(pg.ReplyDescribe, &op{made: s.description})
+	return true
+}
+
+var noData = pg.NoData.Append(nil)

@@ -93,10 +93,10 @@ func (h *handler) proven() bool {
 
 // look answers a look at a statement from memory.
 func (h *handler) look(u *found) (int, verdict) {
-	s := h.lookupStatement(u.name)
+	s := h.statements.get(u.name)
 	if u.hasParse {
-		if len(u.name) > 0 && s != nil {
-			return 0, unitForward // the name is in use
+		if len(u.name) > 0 && (s != nil || h.native) {
+			return 0, unitForward // the name is in use, or the link's
 		}
 		if kind := consoleKind(u.parse.Text); kind != notConsole && h.cacheable() {
 			return h.consoleLook(u, kind)
@@ -118,7 +118,7 @@ func (h *handler) lookAtText(u *found) (int, verdict) {
 	s := h.newStatement(&u.parse, d.st)
 	s.plan = d.plan
 	s.describe(d.bytes)
-	h.setStatement(s)
+	h.statements.set(s.name, s)
 	h.answerLook(u, d.bytes)
 	return u.size, unitDone
 }

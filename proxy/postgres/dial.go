@@ -33,7 +33,7 @@ type linkState struct {
 	prepared   map[string]*linkStatement // by statement.key
 	nextName   uint64
 	useCounter uint64
-	unnamed    *statement // what the unnamed statement is; nil for none or unknown
+	unnamed    presence // of the unnamed statement; what is nil for none or unknown
 }
 
 // Dial opens a link with the DSN's user and the pool key's database and

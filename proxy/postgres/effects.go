@@ -9,39 +9,52 @@ import (
 )
 
 // effects notes, when a statement is sent, what it may do to the session, and
-// returns a way to take back what would be wrong if it fails. The statement's
-// class decides; texts are only looked into for what no class and no catalog
-// tells.
-// Simple says that a simple query is about to be sent.
-func (h *handler) effects(st *planner.Statement, text []byte, params [][]byte, simple bool) (undo func()) {
+// in its op what is to be taken back if it fails. The statement's class
+// decides; texts are only looked into for what no class and no catalog tells.
+func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	ls := h.link()
 	ls.user = h.s.ID
-	class := classOf(st)
-	switch class {
+	switch classOf(o.st) {
 	case planner.ClassRead, planner.ClassTransaction:
-		return nil
+		return
 	case planner.ClassWrite, planner.ClassSchema:
 		h.wrote = true
 		h.touchesSequences(ls)
-		return nil
+		return
 	}
 	h.wrote, h.dirty, ls.hidden = true, true, true
 	if h.passthrough {
-		return nil
+		return
 	}
 	h.noteCustoms(text, params)
-	if readsSession(st, text) {
+	if readsSession(o.st, text) {
 		h.asksSequences(ls)
 	} else {
 		h.touchesSequences(ls)
 	}
-	switch {
-	case forgetsPrepared(text):
-		return h.forgetAll(ls)
-	case speaksOfPrepared(text):
-		h.goNative(simple)
+	if forgetsPrepared(text) {
+		h.forgetAll(ls, o)
 	}
-	return nil
+}
+
+// considerNames makes the client's statement names the link's, before a text
+// is sent that may speak of them. It tells false when it has to be known first
+// which names there are; the client is then held until it is.
+func (h *handler) considerNames(st *planner.Statement, text []byte) bool {
+	switch classOf(st) {
+	case planner.ClassOther, planner.ClassSession, planner.ClassSchema:
+	default:
+		return true
+	}
+	if h.native || h.passthrough || !speaksOfPrepared(text) || forgetsPrepared(text) {
+		return true
+	}
+	if !h.statements.allSure() {
+		h.awaitAnswers()
+		return false
+	}
+	h.goNative()
+	return true
 }
 
 // touchesSequences: the statement may draw from sequences, so currval and
@@ -70,36 +83,46 @@ func (h *handler) asksSequences(ls *linkState) {
 }
 
 // goNative gives the client's statements their own names on the link, since
-// its SQL may speak of them. One that cannot be parsed any more is not there;
-// before a simple query a Sync keeps its error from taking the query along.
-func (h *handler) goNative(simple bool) {
-	if h.native {
-		return
+// its SQL may speak of them. Outside a batch each has a Sync of its own, so
+// that one that cannot be parsed any more is merely not there. In a batch an
+// error drops the rest of it, the statement that spoke of names included; the
+// link is then asked what it has.
+func (h *handler) goNative() {
+	if h.native || h.tx == pg.TxFailed {
+		return // a failed transaction parses nothing, and runs none of these either
 	}
-	h.native = true
-	if len(h.statements) == 0 {
-		return
+	alone := !h.batch
+	h.native = alone
+	action, undo := pg.ActionHide, func() {}
+	if !alone {
+		action, undo = pg.ActionSwallow, func() { h.native, h.dirty = false, true }
 	}
-	for _, s := range h.statements {
-		h.sendParse(s.name, s, pg.ActionHide, nil)
-	}
-	if simple {
-		h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
-		h.send(pg.Sync.Append(nil))
-	}
+	h.statements.all(func(s *statement) {
+		h.native = true
+		h.replies.Push(pg.ReplyClose, action, &op{})
+		h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
+		h.sendOwnParse(s.name, s, action, &op{undo: undo})
+		if alone {
+			h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
+			h.send(pg.Sync.Append(nil))
+			h.batch = false
+		}
+	})
 }
 
 // forgetAll: DISCARD ALL or DEALLOCATE ALL. The statements are gone at once
 // for what is sent behind it; if it fails they are back.
-func (h *handler) forgetAll(ls *linkState) (undo func()) {
-	statements, prepared := h.statements, ls.prepared
-	h.statements, ls.prepared = nil, map[string]*linkStatement{}
-	return func() {
-		if len(h.statements) == 0 {
-			h.statements = statements
-		}
-		if len(ls.prepared) == 0 {
-			ls.prepared = prepared
+func (h *handler) forgetAll(ls *linkState, o *op) {
+	changes, prepared := h.statements.clear(), ls.prepared
+	ls.prepared = map[string]*linkStatement{}
+	ls.loseUnnamed()
+	o.done = func() { h.statements.confirmAll(changes) }
+	o.undo = func() {
+		h.statements.cancelAll(changes)
+		for key, p := range prepared {
+			if ls.prepared[key] == nil {
+				ls.prepared[key] = p
+			}
 		}
 	}
 }

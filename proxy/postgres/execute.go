@@ -18,13 +18,16 @@ func (h *handler) execute(body, frame []byte) bool {
 	if s := h.portals[string(m.Portal)]; s != nil {
 		o.st, text = s.st, s.text
 	}
+	if !h.considerNames(o.st, text) {
+		return false
+	}
 	if h.claim == nil {
 		h.noteForwarded(o.st)
 	} else {
 		o.capture = h.claim.capture
 	}
 	// The parameters may name settings; they were in the last Bind.
-	o.undo = h.effects(o.st, text, h.lastParams, false)
+	h.effects(o, text, h.lastParams)
 	h.batch = true
 	h.replies.Push(pg.ReplyExecute, pg.ActionForward, o)
 	h.send(frame)

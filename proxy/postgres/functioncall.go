@@ -11,9 +11,11 @@ func (h *handler) functionCall(frame []byte) bool {
 		return false
 	}
 	h.s.Forwarded(nil, "a function call by number")
-	h.effects(nil, nil, nil, true)
-	if h.replies.Push(pg.ReplyFunctionCall, pg.ActionForward, &op{}) {
+	o := &op{}
+	h.effects(o, nil, nil)
+	if h.replies.Push(pg.ReplyFunctionCall, pg.ActionForward, o) {
 		h.batch = false
+		h.statements.batch++
 	}
 	h.send(frame)
 	h.s.Sent()

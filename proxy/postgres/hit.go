@@ -59,12 +59,12 @@ func (h *handler) unit(in []byte) (used int, _ verdict) {
 
 // run answers a run of one statement, or decides how it is forwarded.
 func (h *handler) run(u *found) (int, verdict) {
-	text, oids, s := u.parse.Text, u.parse.OIDs, h.lookupStatement(u.name)
+	text, oids, s := u.parse.Text, u.parse.OIDs, h.statements.get(u.name)
 	switch {
 	case !h.cacheable():
 		return h.runForward(u, s)
-	case u.hasParse && len(u.name) > 0 && s != nil:
-		return 0, unitForward // the name is in use: the server's error
+	case u.hasParse && len(u.name) > 0 && (s != nil || h.native):
+		return 0, unitForward // the name is in use: the server's error; or the link's
 	case !u.hasParse && s == nil:
 		return 0, unitForward // there is no such statement: likewise
 	case !u.hasParse:
@@ -124,11 +124,12 @@ func (h *handler) answerRun(u *found, value []byte) {
 // parsedHere notes a Parse that was answered without the link. A text that
 // was parsed before keeps its statement.
 func (h *handler) parsedHere(u *found) {
-	s := h.lookupStatement(u.name)
+	s := h.statements.get(u.name)
 	if s != nil && s.same(u.parse.Text, u.parse.OIDs) && (s.st == nil || s.current()) {
 		return
 	}
-	h.setStatement(h.newStatement(&u.parse, nil))
+	fresh := h.newStatement(&u.parse, nil)
+	h.statements.set(fresh.name, fresh)
 }
 
 // runMiss plans a run that was not answered and asks whether its answer is

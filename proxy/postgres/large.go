@@ -58,11 +58,9 @@ func (h *handler) largeQuery(n int) (used int, more bool) {
 		return 0, false
 	}
 	h.noteForwarded(nil)
-	h.effects(nil, nil, nil, true)
-	h.unnamed, h.link().unnamed = nil, nil
-	if h.replies.Push(pg.ReplyQuery, pg.ActionForward, &op{}) {
-		h.batch = false
-	}
+	o := &op{}
+	h.effects(o, nil, nil)
+	h.pushQuery(o)
 	h.s.Sent()
 	h.passing = pg.HeaderLen + n
 	return 0, true
@@ -86,7 +84,7 @@ func (h *handler) largeBind(body []byte, n int) (used int, more bool) {
 	h.batch = true
 	h.setPortal(portal, s)
 	h.lastParams = nil
-	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name)})
+	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal)})
 	h.out = append(h.out[:0], pg.TypeBind, 0, 0, 0, 0)
 	length := 4 + n - len(name) + len(alias)
 	h.out[1], h.out[2], h.out[3], h.out[4] = byte(length>>24), byte(length>>16), byte(length>>8), byte(length)

@@ -76,7 +76,7 @@ func (h *handler) adopt() {
 
 // ownQuery runs a text for the proxy itself; nothing of it reaches the client.
 func (h *handler) ownQuery(text string, seen func(kind byte, body []byte)) {
-	h.link().unnamed = nil
+	h.link().loseUnnamed()
 	h.replies.Push(pg.ReplyQuery, pg.ActionHide, &op{seen: seen})
 	h.s.Link.Write((&pg.Query{Text: []byte(text)}).Append(nil))
 }

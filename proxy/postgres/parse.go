@@ -12,7 +12,7 @@ func (h *handler) parse(body, frame []byte) bool {
 		return h.forwardRaw(pg.ReplyParse, frame)
 	}
 	st, ok := h.planned(m.Text, m.OIDs, nil)
-	if !ok || !h.upstream() {
+	if !ok || !h.upstream() || len(m.Name) > 0 && !h.sureOf(m.Name) || !h.considerNames(st, m.Text) {
 		return false
 	}
 	s := h.newStatement(&m, st)
@@ -21,8 +21,8 @@ func (h *handler) parse(body, frame []byte) bool {
 		h.parseUnnamed(s, frame)
 	case h.native:
 		h.parseNative(s, frame)
-	case h.statements[s.name] != nil:
-		return h.parseInUse(s, h.statements[s.name])
+	case h.statements.get(m.Name) != nil:
+		return h.parseInUse(s, h.statements.get(m.Name))
 	default:
 		h.parseNamed(s)
 	}
@@ -32,25 +32,33 @@ func (h *handler) parse(body, frame []byte) bool {
 func (h *handler) parseUnnamed(s *statement, frame []byte) {
 	ls := h.link()
 	h.batch = true
-	h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st, undo: func() {
-		// The server drops the unnamed statement before it parses the new one.
-		ls.unnamed = nil
-		if h.unnamed == s {
-			h.unnamed = nil
-		}
-	}})
-	h.unnamed, ls.unnamed = s, s
+	c := h.statements.change("", s)
+	h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st,
+		done: func() {
+			ls.haveUnnamed(s)
+			h.statements.confirm(c)
+		},
+		undo: func() { // the server drops the unnamed statement before it parses the new one
+			ls.loseUnnamed()
+			c.to = nil
+			h.statements.confirm(c)
+		},
+		dropped: func() { // the server never saw it
+			ls.loseUnnamed()
+			h.statements.cancel(c)
+		}})
+	h.unnamedSent(ls, s)
 	h.send(frame)
 }
 
 func (h *handler) parseNative(s *statement, frame []byte) {
 	h.batch = true
-	if h.statements[s.name] != nil { // the server's error; the old one stays
-		h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st})
-	} else {
-		h.setStatement(s)
-		h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st, undo: func() { h.dropStatement(s) }})
+	o := &op{st: s.st}
+	if h.statements.get([]byte(s.name)) == nil { // else the server's error; the old one stays
+		c := h.statements.change(s.name, s)
+		o.done, o.undo = func() { h.statements.confirm(c) }, func() { h.statements.cancel(c) }
 	}
+	h.replies.Push(pg.ReplyParse, pg.ActionForward, o)
 	h.send(frame)
 }
 
@@ -62,7 +70,7 @@ func (h *handler) parseInUse(s, old *statement) bool {
 	if at == placeWaiting {
 		return false
 	}
-	h.sendParse(name, s, pg.ActionForward, nil)
+	h.sendParse(name, s, &op{})
 	return true
 }
 
@@ -74,23 +82,21 @@ func (h *handler) parseNamed(s *statement) {
 	}
 	h.evict(ls)
 	p := h.addPrepared(ls, key, s)
-	h.setStatement(s)
-	h.sendParse(p.name, s, pg.ActionForward, func() {
-		forgetPrepared(ls, key, p)
-		h.dropStatement(s)
-	})
+	c := h.statements.change(s.name, s)
+	h.sendParse(p.name, s, &op{
+		done: func() {
+			p.arrived()
+			h.statements.confirm(c)
+		},
+		undo: func() {
+			forgetPrepared(ls, key, p)
+			h.statements.cancel(c)
+		}})
 	h.sendDescribe(p.name, func(description []byte) {
 		p.description = description
 		s.describe(description)
 		h.remember(s, description)
 	})
-}
-
-// dropStatement takes back a statement that was not parsed after all.
-func (h *handler) dropStatement(s *statement) {
-	if h.statements[s.name] == s {
-		delete(h.statements, s.name)
-	}
 }
 
 // forwardRaw passes on a message that cannot be read here; the server will say

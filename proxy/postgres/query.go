@@ -74,7 +74,7 @@ func (h *handler) queryHere(text []byte) (done, ok bool) {
 }
 
 func (h *handler) answerQuery(value []byte) {
-	h.unnamed = nil // a simple query ends the unnamed statement
+	h.statements.set("", nil) // a simple query ends the unnamed statement
 	h.s.Write(value)
 	h.s.Write(readyIdle)
 }
@@ -90,18 +90,38 @@ func (h *handler) noteForwarded(st *planner.Statement) {
 }
 
 func (h *handler) sendQuery(frame, text []byte, st *planner.Statement, c *capture) bool {
-	if !h.upstream() {
+	if !h.upstream() || !h.considerNames(st, text) {
 		return false
 	}
 	h.claim = nil
-	undo := h.effects(st, text, nil, true)
-	h.unnamed, h.link().unnamed = nil, nil
-	if h.replies.Push(pg.ReplyQuery, pg.ActionForward, &op{st: st, capture: c, undo: undo}) {
-		h.batch = false
-	}
+	o := &op{st: st, capture: c}
+	h.effects(o, text, nil)
+	h.pushQuery(o)
 	h.send(frame)
 	h.s.Sent()
 	return true
+}
+
+// pushQuery notes a simple query as sent. It ends the unnamed statement, the
+// session's and the link's, whatever comes of it.
+func (h *handler) pushQuery(o *op) {
+	h.link().loseUnnamed()
+	c := h.statements.change("", nil)
+	o.done = both(o.done, func() { h.statements.confirm(c) })
+	o.dropped = both(o.undo, func() { h.statements.cancel(c) })
+	if h.replies.Push(pg.ReplyQuery, pg.ActionForward, o) {
+		h.batch = false
+		h.statements.batch++
+		return
+	}
+	o.dropped()
+}
+
+func both(f, g func()) func() {
+	if f == nil {
+		return g
+	}
+	return func() { f(); g() }
 }
 
 func (h *handler) send(frame []byte) { h.s.Link.Write(frame) }

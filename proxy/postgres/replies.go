@@ -53,6 +53,7 @@ func (h *handler) LinkData(in []byte) int {
 			h.forward(in[run:n])
 			run = n
 			h.s.Write(e.Ref.made)
+			e.Ref.finish()
 			h.tellMade()
 		}
 	}
@@ -124,6 +125,9 @@ func (h *handler) reply(r pg.Reply[*op], kind byte, body, frame []byte) bool {
 		if o.capture != nil {
 			o.capture.message(kind, frame)
 		}
+	}
+	if r.Last {
+		o.finish()
 	}
 	return r.Action == pg.ActionForward
 }

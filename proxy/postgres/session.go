@@ -41,8 +41,7 @@ type handler struct {
 	wrote   bool
 	barrier uint64 // the feed's ticket of the last write
 
-	statements map[string]*statement // named ones
-	unnamed    *statement
+	statements names
 	portals    map[string]*statement // what each portal of this batch or transaction runs
 	// native: the client's statement names are the link's, because it also
 	// speaks of them in SQL. The link is then pinned.
@@ -95,8 +94,12 @@ type op struct {
 	// st and capture of what runs; either may be nil.
 	st      *planner.Statement
 	capture *capture
-	// undo takes back what was assumed when the message was sent.
-	undo func()
+	// undo takes back what was assumed when the message was sent: it was
+	// answered by an error, or the server never looked at it. dropped, if set,
+	// does so in the second case.
+	undo, dropped func()
+	// done is called once it was answered well.
+	done func()
 	// seen is shown each reply to a message that the client did not send, and
 	// those to a Describe.
 	seen func(kind byte, body []byte)
@@ -264,7 +267,10 @@ func (h *handler) dropped(e pg.Expected[*op]) {
 	if e.Ref == nil {
 		return
 	}
-	if e.Ref.undo != nil {
+	switch {
+	case e.Ref.dropped != nil:
+		e.Ref.dropped()
+	case e.Ref.undo != nil:
 		e.Ref.undo()
 	}
 	if e.Ref.capture != nil {
@@ -286,6 +292,14 @@ func (h *handler) unhold() {
 	h.holding = false
 	if !h.waiting {
 		h.s.Unblock()
+	}
+}
+
+// finish is called when the answer is complete and no error.
+func (o *op) finish() {
+	if o.done != nil {
+		o.done()
+		o.done = nil
 	}
 }
 

@@ -29,8 +29,17 @@ type statement struct {
 	own uint64
 }
 
+// presence says how sure it is that a link has what was sent there: until the
+// server has answered, only for the batch that sent it.
+type presence struct {
+	what  *statement
+	sure  bool
+	batch uint64
+}
+
 // linkStatement is a statement as one link has it.
 type linkStatement struct {
+	presence
 	name        string
 	description []byte // nil until the server has answered
 	private     bool   // belongs to the session that has the link
@@ -49,40 +58,6 @@ func (h *handler) linkKey(s *statement) string {
 		k = binary.LittleEndian.AppendUint32(k, oid)
 	}
 	return string(append(k, s.text...))
-}
-
-// lookupStatement finds a statement of the session, nil if there is none.
-func (h *handler) lookupStatement(name []byte) *statement {
-	if len(name) == 0 {
-		return h.unnamed
-	}
-	return h.statements[string(name)]
-}
-
-func (h *handler) setStatement(s *statement) {
-	if s.name == "" {
-		h.unnamed = s
-		return
-	}
-	if h.statements == nil {
-		h.statements = map[string]*statement{}
-	}
-	h.statements[s.name] = s
-}
-
-// forgetStatement takes a statement out and returns a way to put it back.
-func (h *handler) forgetStatement(name string) (undo func()) {
-	old := h.lookupStatement([]byte(name))
-	if name == "" {
-		h.unnamed = nil
-	} else {
-		delete(h.statements, name)
-	}
-	return func() {
-		if old != nil {
-			h.setStatement(old)
-		}
-	}
 }
 
 // newStatement makes what a Parse asks for.
@@ -167,19 +142,22 @@ const (
 // columns have changed since it was parsed, and so must we, though the link
 // parsed it later.
 func (h *handler) onLink(s *statement) (name string, at place) {
-	if h.native {
-		return s.name, placeHere
-	}
 	ls := h.link()
-	if s.name == "" {
+	switch {
+	case s.name == "":
 		return "", h.unnamedOnLink(ls, s)
+	case h.native:
+		return s.name, placeHere
 	}
 	key := h.linkKey(s)
 	found := ls.prepared[key]
+	if found != nil && !h.present(&found.presence) {
+		return found.name, placeWaiting
+	}
 	if found == nil {
 		found = h.prepare(ls, key, s)
 		if s.description != nil {
-			h.awaitDescription()
+			h.awaitAnswers()
 			return found.name, placeWaiting
 		}
 	}
@@ -201,33 +179,61 @@ func (h *handler) onLink(s *statement) (name string, at place) {
 
 // unnamedOnLink does the same for the unnamed statement.
 func (h *handler) unnamedOnLink(ls *linkState, s *statement) place {
-	if ls.unnamed == s {
+	if ls.unnamed.what == s {
+		if !h.present(&ls.unnamed) {
+			return placeWaiting
+		}
 		return placeHere
 	}
 	if h.changed == s {
 		h.changed = nil
 		return placeChanged
 	}
-	ls.unnamed = s
-	h.sendParse("", s, pg.ActionSwallow, func() { ls.unnamed = nil })
+	h.unnamedSent(ls, s)
+	h.sendOwnParse("", s, pg.ActionSwallow, &op{undo: ls.loseUnnamed, done: func() { ls.haveUnnamed(s) }})
 	if s.description == nil {
 		return placeHere
 	}
 	h.sendDescribe("", func(description []byte) {
 		if !sameColumns(description, s.description) {
-			ls.unnamed, h.changed = nil, s
+			ls.loseUnnamed()
+			h.changed = s
 		}
 	})
-	h.awaitDescription()
+	h.awaitAnswers()
 	return placeWaiting
 }
+
+// present tells whether what was sent to the link is there for a message sent
+// now; if that hangs on answers still to come, the client is held.
+func (h *handler) present(p *presence) bool {
+	if p.sure || p.batch == h.statements.batch {
+		return true
+	}
+	h.awaitAnswers()
+	return false
+}
+
+func (p *presence) arrived() { p.sure = true }
+
+func (h *handler) unnamedSent(ls *linkState, s *statement) {
+	ls.unnamed = presence{what: s, batch: h.statements.batch}
+}
+
+func (ls *linkState) haveUnnamed(s *statement) {
+	if ls.unnamed.what == s {
+		ls.unnamed.sure = true
+	}
+}
+
+func (ls *linkState) loseUnnamed() { ls.unnamed = presence{} }
 
 // prepare sends a statement that the link does not have, and asks for its
 // description. Errors are the client's to see: its own message rests on it.
 func (h *handler) prepare(ls *linkState, key string, s *statement) *linkStatement {
 	h.evict(ls)
 	p := h.addPrepared(ls, key, s)
-	h.sendParse(p.name, s, pg.ActionSwallow, func() { forgetPrepared(ls, key, p) })
+	h.sendOwnParse(p.name, s, pg.ActionSwallow, &op{undo: func() { forgetPrepared(ls, key, p) }, done: p.arrived})
 	h.sendDescribe(p.name, func(description []byte) {
 		p.description = description
 		if s.description == nil {
@@ -239,7 +245,8 @@ func (h *handler) prepare(ls *linkState, key string, s *statement) *linkStatemen
 
 func (h *handler) addPrepared(ls *linkState, key string, s *statement) *linkStatement {
 	ls.nextName++
-	p := &linkStatement{name: h.shared.prefix + strconv.FormatUint(ls.nextName, 36), private: s.own != 0}
+	p := &linkStatement{name: h.shared.prefix + strconv.FormatUint(ls.nextName, 36), private: s.own != 0,
+		presence: presence{what: s, batch: h.statements.batch}}
 	ls.useCounter++
 	p.used = ls.useCounter
 	ls.prepared[key] = p
@@ -280,13 +287,25 @@ func (h *handler) sendClose(ls *linkState, key string) {
 	h.s.Link.Write((&pg.Close{Target: pg.TargetStatement, Name: []byte(p.name)}).Append(nil))
 }
 
-func (h *handler) sendParse(name string, s *statement, action pg.Action, undo func()) {
-	h.batch = true
-	h.replies.Push(pg.ReplyParse, action, &op{undo: undo, alias: name, name: s.name})
+// sendParse sends the client's Parse under another name.
+func (h *handler) sendParse(name string, s *statement, o *op) {
+	o.alias, o.name, o.st = name, s.name, s.st
+	h.writeParse(name, s, pg.ActionForward, o)
+}
+
+// sendOwnParse sends a Parse for the proxy itself.
+func (h *handler) sendOwnParse(name string, s *statement, action pg.Action, o *op) {
+	o.alias, o.name = name, s.name
+	h.writeParse(name, s, action, o)
+}
+
+func (h *handler) writeParse(name string, s *statement, action pg.Action, o *op) {
 	oids := s.oids
 	if s.params != nil {
 		oids = s.params
 	}
+	h.batch = true
+	h.replies.Push(pg.ReplyParse, action, o)
 	h.out = (&pg.Parse{Name: []byte(name), Text: s.text, OIDs: oids}).Append(h.out[:0])
 	h.s.Link.Write(h.out)
 }
@@ -318,8 +337,8 @@ func appendFrame(dst []byte, kind byte, body []byte) []byte {
 	return append(dst, body...)
 }
 
-// awaitDescription holds the client back until what was just sent is answered.
-func (h *handler) awaitDescription() {
+// awaitAnswers holds the client back until what was just sent is answered.
+func (h *handler) awaitAnswers() {
 	h.s.Link.Write(pg.Flush.Append(nil))
 	h.awaiting = true
 	h.hold()

@@ -22,6 +22,7 @@ func (h *handler) sync(frame []byte) bool {
 	}
 	h.replies.Push(pg.ReplySync, pg.ActionForward, o)
 	h.batch = false
+	h.statements.batch++
 	h.send(frame)
 	return true
 }
