@@ -23,13 +23,15 @@ GOTEST := $(GO) test -tags '$(TAGS)'
 
 GOLANGCI_VERSION := v2.15.0
 GOLANGCI := $(CACHE)/tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+GO_TPC_VERSION := v1.0.12
+GO_TPC := $(CACHE)/tools/go-tpc-$(GO_TPC_VERSION)/go-tpc
 
 .PHONY: build demo test check bench witness lint fmt clean deps
 
 build:
 	$(GO) build -tags '$(TAGS)' -trimpath -o bin/freshet ./cmd/freshet
 
-deps:
+deps: $(GO_TPC)
 	bench/upstream/install.sh all
 
 demo: deps build
@@ -39,7 +41,7 @@ demo: deps build
 test: deps build
 	$(GO) vet -tags '$(TAGS)' ./...
 	skips=$$(mktemp); trap 'rm -f "$$skips"' EXIT; status=0; \
-	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet $(GOTEST) -timeout 40m ./... || status=$$?; \
+	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) $(GOTEST) -timeout 40m ./... || status=$$?; \
 	if [ -s "$$skips" ]; then \
 		echo; echo "=== $$(wc -l <"$$skips") TESTS SKIPPED FOR WANT OF A SERVER ==="; \
 		cut -d' ' -f1 "$$skips" | sort | uniq -c; \
@@ -54,7 +56,7 @@ bench: deps build
 	bin/freshet bench all
 
 witness: deps build
-	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_WITNESS=full $(GOTEST) -count=1 -timeout 60m -v ./bench/witness/
+	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) FRESHET_WITNESS=full $(GOTEST) -count=1 -timeout 60m -v ./bench/witness/
 
 lint: $(GOLANGCI)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd, run make fmt:"; echo "$$unformatted"; exit 1; fi
@@ -63,6 +65,10 @@ lint: $(GOLANGCI)
 $(GOLANGCI):
 	@mkdir -p $(@D)
 	GOBIN=$(@D) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)
+
+$(GO_TPC):
+	@mkdir -p $(@D)
+	GOBIN=$(@D) $(GO) install github.com/pingcap/go-tpc/cmd/go-tpc@$(GO_TPC_VERSION)
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')

@@ -25,9 +25,10 @@ type Load struct {
 	Repeatable bool
 	// Probes are what is read before and after Run, both ways.
 	Probes []Probe
-	// MustHit: Run reads the same rows over and over outside transactions, so a
-	// cache that answers none of them is not at work.
-	MustHit bool
+	// MustHit is how many statements of Run must be answered from memory at
+	// least: it reads the same rows over and over outside transactions. A
+	// witness that only ever saw forwarding would prove nothing.
+	MustHit int
 }
 
 // Probe is a statement with one whole-number parameter, written ?, run for each

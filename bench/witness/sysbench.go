@@ -76,6 +76,10 @@ func sysbenchLoad(size Size, script, mode string, crowd, bare bool) Load {
 		}
 		return []Command{c}
 	}
+	mustHit := 0
+	if script == "oltp_point_select" || bare {
+		mustHit = 1
+	}
 	var probes []Probe
 	for table := 1; table <= sysbenchTables; table++ {
 		probes = append(probes,
@@ -89,7 +93,7 @@ func sysbenchLoad(size Size, script, mode string, crowd, bare bool) Load {
 		Cleanup:    func(e Endpoint) []Command { return command(e, "cleanup") },
 		Repeatable: !crowd,
 		Probes:     probes,
-		MustHit:    script == "oltp_point_select" || bare,
+		MustHit:    mustHit,
 	}
 }
 

@@ -148,8 +148,8 @@ func (s *stage) play(t *testing.T, load Load) {
 	s.must(t, "run", s.through, load.Run)
 	ended := time.Now()
 	hits := s.hits(t) - hitsBefore
-	if load.MustHit && s.freshet != nil && hits == 0 {
-		t.Error("no statement of the run was answered from memory")
+	if s.freshet != nil && hits < float64(load.MustHit) {
+		t.Errorf("%.0f statements of the run were answered from memory, want %d or more", hits, load.MustHit)
 	}
 	if load.Repeatable {
 		s.must(t, "run on the twin", s.twin, load.Run)
