@@ -50,7 +50,7 @@ func config(server *upstream.Server, c proxy.Config) proxy.Config {
 }
 
 // newRig starts a Freshet in this process.
-func newRig(t *testing.T, server *upstream.Server, c proxy.Config) *rig {
+func newRig(t testing.TB, server *upstream.Server, c proxy.Config) *rig {
 	t.Helper()
 	level := slog.LevelWarn
 	if testing.Verbose() && os.Getenv("FRESHET_TEST_LOG") != "" {
@@ -103,7 +103,7 @@ func (r *rig) dsn(extra string) string {
 	return dsn
 }
 
-func (r *rig) open(t *testing.T, extra string) *sql.DB {
+func (r *rig) open(t testing.TB, extra string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(r.server.Driver(), r.dsn(extra))
 	if err != nil {
@@ -113,11 +113,16 @@ func (r *rig) open(t *testing.T, extra string) *sql.DB {
 	return db
 }
 
+// url is the address of the Freshet as its users write it.
+func (r *rig) url() string {
+	return strings.Replace(r.server.DSN(), r.server.Address(), r.listen, 1)
+}
+
 func (r *rig) postgres() bool { return r.server.Dialect == upstream.DialectPostgres }
 
 // table makes a fresh table and returns its name; columns is what stands in
 // the parentheses.
-func (r *rig) table(t *testing.T, columns string, rows ...string) string {
+func (r *rig) table(t testing.TB, columns string, rows ...string) string {
 	t.Helper()
 	name := fmt.Sprintf("t%d", time.Now().UnixNano())
 	mustExec(t, r.direct, fmt.Sprintf("CREATE TABLE %s (%s)", name, columns))
@@ -134,7 +139,7 @@ type querier interface {
 	ExecContext(ctx context.Context, q string, args ...any) (sql.Result, error)
 }
 
-func mustExec(t *testing.T, db querier, q string, args ...any) {
+func mustExec(t testing.TB, db querier, q string, args ...any) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()

@@ -264,7 +264,7 @@ func TestHealthAndMetrics(t *testing.T) {
 	})
 }
 
-func get(t *testing.T, r *rig, path string) string {
+func get(t testing.TB, r *rig, path string) string {
 	t.Helper()
 	resp, err := http.Get("http://" + r.http + path)
 	if err != nil {
