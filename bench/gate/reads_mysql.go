@@ -2,8 +2,9 @@ package gate
 
 // mysqlReads are the reads of the shared tables. Every one has an order, or
 // one row, so that the server's own answer is the only right one. No column is
-// a bare parameter: its metadata depend on what the same statement was run with
-// before, which a connection that is shared cannot repeat.
+// a bare parameter and no parameter has two types: MySQL lets metadata, and the
+// comparison itself, depend on what the same statement was run with before,
+// which a connection that is shared cannot repeat.
 var mysqlReads = []template{
 	{"items", "SELECT * FROM items WHERE id = ?", []arg{itemID}, nil},
 	{"items", "SELECT id, name, price FROM items WHERE id = ?", []arg{itemID}, nil},
@@ -11,11 +12,15 @@ var mysqlReads = []template{
 	{"items", "SELECT id, name FROM items WHERE name = ? ORDER BY id", []arg{word}, nil},
 	{"items", "SELECT id, exact FROM items WHERE exact = ? ORDER BY id", []arg{word}, nil},
 	{"items", "SELECT id, name, qty FROM items WHERE state = ? ORDER BY id", []arg{state}, nil},
-	{"items", "SELECT id FROM items WHERE state = ? AND qty = ? ORDER BY id", []arg{oneOf("new", "OPEN", int64(2), "nope"), quantity}, nil},
+	{"items", "SELECT id FROM items WHERE state = ? AND qty = ? ORDER BY id", []arg{oneOf("new", "OPEN", "nope"), quantity}, nil},
+	{"items", "SELECT id, state FROM items WHERE state = ? AND id < 20 ORDER BY id", []arg{oneOf(int64(2), int64(0))}, nil},
 	{"items", "SELECT id, qty FROM items WHERE id IN (?, ?, ?) ORDER BY id", []arg{itemID, itemID, orNull(6, itemID)}, nil},
 	{"items", "SELECT id, price FROM items WHERE price = ? ORDER BY id", []arg{price}, nil},
-	{"items", "SELECT id FROM items WHERE big = ?", []arg{oneOf(uint64(1<<63+5), uint64(1<<63+7), int64(-1))}, nil},
-	{"items", "SELECT id FROM items WHERE sku = ? ORDER BY id", []arg{oneOf(int64(0), 42.0, []byte("sku-05"))}, nil},
+	{"items", "SELECT id FROM items WHERE big = ?", []arg{oneOf(uint64(1<<63+5), uint64(1<<63+7))}, nil},
+	{"items", "SELECT id, big FROM items WHERE big = ?", []arg{oneOf(int64(-1), int64(5))}, nil},
+	{"items", "SELECT id FROM items WHERE sku = ? ORDER BY id", []arg{oneOf(int64(0), int64(5))}, nil},
+	{"items", "SELECT id, 1 FROM items WHERE sku = ? ORDER BY id", []arg{oneOf(0.0, 42.5)}, nil},
+	{"items", "SELECT id, 2 FROM items WHERE sku = ? ORDER BY id", []arg{oneOf([]byte("sku-05"), []byte("SKU-05"))}, nil},
 	{"items", "SELECT id, f, d FROM items WHERE d > ? ORDER BY id LIMIT 4", []arg{floatOf}, nil},
 	{"items", "SELECT id, made, seen, day, tick, yr FROM items WHERE made > ? ORDER BY id LIMIT 5", []arg{timeOf}, nil},
 	{"items", "SELECT seen, UNIX_TIMESTAMP(seen) FROM items WHERE id = ?", []arg{itemID}, nil},
@@ -70,7 +75,7 @@ var mysqlReads = []template{
 	{"parts", "SELECT v FROM parts WHERE id = ?", []arg{oneOf(int64(1), int64(30), int64(31))}, nil},
 	{"parts", "SELECT COUNT(*) FROM parts PARTITION (p1)", nil, nil},
 	{"", "SELECT 1, 'text', NULL, 1.50, 1e3, x'00ff', TRUE", nil, nil},
-	{"", "SELECT CAST(? AS SIGNED), CAST(? AS CHAR(40)), CAST(? AS DECIMAL(10,2)), HEX(?)", []arg{itemID, word, orNull(2, price), blobOf}, nil},
+	{"", "SELECT CAST(? AS SIGNED), CAST(? AS CHAR(40)), CAST(? AS DECIMAL(10,2)), HEX(CAST(? AS BINARY(5)))", []arg{itemID, word, orNull(2, price), blobOf}, nil},
 	{"", "SELECT CAST(? AS CHAR(40)) = CAST(? AS CHAR(40)), CAST(? AS SIGNED) + 1", []arg{word, word, quantity}, nil},
 	{"", "SELECT NOW() > '2000-01-01', CURRENT_USER() IS NULL, DATABASE(), RAND() < 2", nil, nil},
 	{"", "SELECT @@sql_mode, @@time_zone, @@character_set_results, @@collation_connection, @@autocommit", nil, nil},

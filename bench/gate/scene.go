@@ -150,9 +150,17 @@ func texts(sql ...string) []call {
 	return out
 }
 
-// oneText draws one of the scripts.
-func oneText(scripts [][]string) func(r *runner, _ *pair) []call {
-	return func(r *runner, _ *pair) []call { return texts(scripts[r.rng.IntN(len(scripts))]...) }
+// oneText draws one of the scripts. They leave variables, locks and the like,
+// for which a proxy may rightly keep a session to its own connection: mostly
+// the session is reset, or little would be answered from memory.
+func oneText(scripts [][]string, reset call) func(r *runner, _ *pair) []call {
+	return func(r *runner, _ *pair) []call {
+		calls := texts(scripts[r.rng.IntN(len(scripts))]...)
+		if r.rng.IntN(4) > 0 {
+			calls = append(calls, reset)
+		}
+		return calls
+	}
 }
 
 // shuffledSettings draws some of the settings and reads under them. They stay

@@ -15,7 +15,7 @@ var mysqlScenes = []scene{
 		return laneCalls(r.rng, mysqlLaneStatements, mysqlLaneModes, 2+r.rng.IntN(5))
 	}},
 	{"transaction", 6, true, sceneMySQLTransaction},
-	{"script", 8, true, oneText(mysqlScripts)},
+	{"script", 8, true, oneText(mysqlScripts, mysqlResets[0])},
 	{"after a read", 5, true, sceneAfterRead},
 	{"settings", 5, false, shuffledSettings(mysqlSettings, mysqlResets)},
 	{"errors", 5, false, sceneErrors(mysqlErrors)},
@@ -42,12 +42,16 @@ var mysqlLaneStatements = []template{
 	{"", "SELECT COUNT(*), SUM(a), MAX(b) FROM {lane}", nil, nil},
 	{"", "SELECT id, a, b FROM {lane} WHERE a = ?", []arg{within(8)}, nil},
 	{"", "SELECT id, e FROM {lane} WHERE id = ? FOR UPDATE", []arg{within(8)}, nil},
-	{"", "SELECT LAST_INSERT_ID(), ROW_COUNT()", nil, nil},
+	{"", "SELECT LAST_INSERT_ID()", nil, nil},
+	{"", "SELECT ROW_COUNT()", nil, nil},
 	{"", "SHOW WARNINGS", nil, []mode{text}},
 	{"", "UPDATE {lane} SET b = 'q' WHERE id = 1; SELECT COUNT(*) FROM {lane}; SELECT 1/0", nil, []mode{text}},
 	{"", "TRUNCATE {lane}", nil, nil},
 	{"", "SELECT l.id, i.name FROM {lane} l JOIN items i ON i.id = l.a ORDER BY l.id", nil, nil},
 }
+
+// mysqlLaneReads are those of them that read the lane table alone.
+var mysqlLaneReads = mysqlLaneStatements[10:13]
 
 var mysqlBegins = []string{
 	"BEGIN", "START TRANSACTION", "START TRANSACTION READ ONLY", "start transaction with consistent snapshot",
@@ -72,7 +76,7 @@ func sceneMySQLTransaction(r *runner, p *pair) []call {
 	}
 	end := []string{"COMMIT", "ROLLBACK", "commit", "ROLLBACK AND NO CHAIN", "COMMIT RELEASE"}[r.rng.IntN(4)]
 	calls = append(calls, texts(end, "SET autocommit = 1", "COMMIT")...)
-	return append(calls, laneCalls(r.rng, mysqlLaneStatements[10:13], mysqlLaneModes, 2)...)
+	return append(calls, laneCalls(r.rng, mysqlLaneReads, mysqlLaneModes, 2)...)
 }
 
 // sceneAfterRead asks what the session knows of its last statement, after a
@@ -99,7 +103,7 @@ var mysqlSettings = []string{
 	"SET sql_select_limit = 3", "SET sql_select_limit = DEFAULT", "SET group_concat_max_len = 20", "SET div_precision_increment = 8", "SET lc_time_names = 'de_DE'",
 	"SET lc_time_names = 'en_US'", "SET max_sort_length = 64", "SET @@session.time_zone='+00:00', @@session.lc_time_names='fr_FR'", "SET autocommit = ON", "SET autocommit=1",
 	"SET @@autocommit = 'on'", "USE information_schema", "USE freshet_gate", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
-	"SET default_week_format = 3", "SET @v = 5", "SET @v := 'text', @w = NULL", "SET sql_safe_updates = 0", "SET foreign_key_checks = 1",
+	"SET default_week_format = 3", "SET sql_safe_updates = 0", "SET foreign_key_checks = 1",
 	"SET SESSION big_tables = 0, time_zone = '+01:00'", "SET no_such_variable = 1", "SET time_zone = 'No/Where'", "SET sql_big_selects=1",
 }
 
@@ -131,6 +135,7 @@ var mysqlScripts = [][]string{
 	{"XA START '{lane}'", "INSERT INTO {lane} (b) VALUES ('xa')", "XA END '{lane}'", "XA PREPARE '{lane}'", "XA COMMIT '{lane}'", "SELECT COUNT(*) FROM {lane}"},
 	{"EXPLAIN SELECT nope FROM items", "ANALYZE TABLE hollow", "CHECK TABLE hollow", "FLUSH TABLES hollow"},
 	{"HANDLER items OPEN", "HANDLER items READ FIRST", "HANDLER items CLOSE"},
+	{"INSERT INTO {lane} (b) VALUES ('counted'), ('twice')", "SELECT LAST_INSERT_ID() > 0, ROW_COUNT()", "SELECT ROW_COUNT(), FOUND_ROWS()"},
 	{"DO 1", "DO RELEASE_LOCK('{lane}')", "KILL QUERY 4294967295", "SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'raised'", "SHOW WARNINGS"},
 	{"SELECT CAST('2024-02-30' AS DATE)", "SHOW WARNINGS", "SELECT 'abc' + 1", "SHOW WARNINGS", "SELECT @@warning_count", "SELECT 1", "SHOW WARNINGS"},
 	{"INSERT INTO {lane} (b) VALUES (REPEAT('long', 40))", "SHOW WARNINGS", "INSERT IGNORE INTO {lane} (b) VALUES (REPEAT('long', 40))", "SHOW WARNINGS", "SELECT b FROM {lane} ORDER BY id DESC LIMIT 1"},

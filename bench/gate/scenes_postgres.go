@@ -10,7 +10,7 @@ var postgresScenes = []scene{
 		return laneCalls(r.rng, postgresLaneStatements, postgresLaneModes, 2+r.rng.IntN(5))
 	}},
 	{"transaction", 6, true, scenePostgresTransaction},
-	{"script", 8, true, oneText(postgresScripts)},
+	{"script", 8, true, oneText(postgresScripts, postgresResets[0])},
 	{"copy", 3, true, sceneCopy},
 	{"settings", 5, false, shuffledSettings(postgresSettings, postgresResets)},
 	{"errors", 5, false, sceneErrors(postgresErrors)},

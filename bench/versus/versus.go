@@ -19,6 +19,23 @@ type Side struct {
 	Name string
 	DSN  string
 	Pid  int // whose CPU time counts, with its children; 0: not to be seen
+	Also int // another such process: the server behind a proxy that forwards to it
+}
+
+// cpuTime is what the side's processes have used.
+func (s Side) cpuTime() (time.Duration, error) {
+	var total time.Duration
+	for _, pid := range []int{s.Pid, s.Also} {
+		if pid == 0 {
+			continue
+		}
+		t, err := cpu.Time(pid)
+		if err != nil {
+			return 0, err
+		}
+		total += t
+	}
+	return total, nil
 }
 
 // Config is a comparison.
@@ -60,7 +77,7 @@ func Run(ctx context.Context, cfg Config, sides []Side, between func(Side) error
 		out.Sides = append(out.Sides, s.Name)
 	}
 	for n := range max(1, cfg.Rounds) {
-		cfg.Workload.Round = int64(n % 256)
+		cfg.Workload.Round = (out.Config.Workload.Round + int64(n)) % 256
 		for _, s := range sides {
 			if between != nil {
 				if err := between(s); err != nil {
@@ -81,9 +98,7 @@ func round(ctx context.Context, cfg Config, s Side) (Round, error) {
 	var before, after time.Duration
 	usage := func(into *time.Duration) func() error {
 		return func() (err error) {
-			if s.Pid != 0 {
-				*into, err = cpu.Time(s.Pid)
-			}
+			*into, err = s.cpuTime()
 			return err
 		}
 	}
@@ -96,6 +111,9 @@ func round(ctx context.Context, cfg Config, s Side) (Round, error) {
 	}
 	if r.Calls == 0 {
 		return Round{}, errors.New("not one call was answered")
+	}
+	if s.Pid == 0 {
+		before = after // the server behind alone would say nothing of the side
 	}
 	return Round{
 		PerSecond: r.PerSecond(), P50: r.Percentile(50), P95: r.Percentile(95), P99: r.Percentile(99),

@@ -48,6 +48,9 @@ func (f *benchFlags) compare(ctx context.Context, out io.Writer, a *rig.Arena, n
 	}
 	defer func() { err = errors.Join(err, versus.DropTable(context.WithoutCancel(ctx), a.Direct)) }()
 	sides := a.Sides()
+	if name != "hit" && a.Through != "" {
+		sides[0].Also = a.DirectPid // what it forwards costs the server, too
+	}
 	peers, err := f.peerSides()
 	if err != nil {
 		return err
@@ -65,10 +68,14 @@ func (f *benchFlags) compare(ctx context.Context, out io.Writer, a *rig.Arena, n
 		return err
 	}
 	_, core := rig.Cores()
-	outcome, err := versus.Run(ctx, versus.Config{
+	cfg := versus.Config{
 		Name: name, Title: a.Title, Workload: w, Connections: f.connections, Seconds: f.seconds, Warmup: min(1, f.seconds/3),
 		Rate: f.rate, Rounds: f.rounds, Core: core,
-	}, sides, nil)
+	}
+	if err := warm(ctx, cfg, sides); err != nil {
+		return err
+	}
+	outcome, err := versus.Run(ctx, cfg, sides, nil)
 	if err != nil {
 		return err
 	}
@@ -88,6 +95,15 @@ func (f *benchFlags) compare(ctx context.Context, out io.Writer, a *rig.Arena, n
 		return nil
 	}
 	return outcome.Append(f.results, time.Now())
+}
+
+// warm lets every side answer for a second before the first round, so that a
+// cold cache, an unplanned statement or an empty buffer pool is not measured.
+func warm(ctx context.Context, cfg versus.Config, sides []versus.Side) error {
+	cfg.Seconds, cfg.Warmup, cfg.Rounds, cfg.Rate = 1, 0, 1, 0
+	cfg.Workload.Round = 255
+	_, err := versus.Run(ctx, cfg, sides, nil)
+	return err
 }
 
 // readHits reads the proxy's counters; nil when it has none to ask.
