@@ -18,7 +18,7 @@ func (h *handler) bindMessage(body, frame []byte) bool {
 	h.batch = true
 	h.setPortal(portal, s)
 	h.noteParams(s, body)
-	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal)})
+	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal), done: s.accepted()})
 	if alias == string(name) {
 		h.send(frame)
 	} else {
@@ -83,6 +83,17 @@ func (h *handler) setPortal(portal []byte, s *statement) {
 		h.portals = map[string]*statement{}
 	}
 	h.portals[string(portal)] = s
+}
+
+// accepted is for a Bind that succeeds: the server itself has compared the
+// statement's columns with what they were, so what the planner knew when the
+// message was sent holds for the statement.
+func (s *statement) accepted() func() {
+	if s == nil || s.st == nil {
+		return nil
+	}
+	plan := s.st.Plan()
+	return func() { s.plan = plan }
 }
 
 // losePortal is for a Bind that fails: what the name then stands for, if

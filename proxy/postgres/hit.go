@@ -145,9 +145,9 @@ func (h *handler) runMiss(u *found, text []byte, oids []uint32, s *statement) (i
 	if s != nil && !u.hasParse {
 		s.adoptPlan(st)
 	}
-	if st == nil || st.Plan() == nil || s != nil && !u.hasParse && !s.current() || h.joinFailed || !h.parameters(u, s) {
+	if why := h.whyForward(u, st, s); why != "" {
 		h.joinFailed = false
-		h.s.Forwarded(st, "")
+		h.s.Forwarded(st, why)
 		h.claim = &claim{}
 		return 0, unitForward
 	}
@@ -164,6 +164,24 @@ func (h *handler) runMiss(u *found, text []byte, oids []uint32, s *statement) (i
 		h.claim = &claim{}
 	}
 	return 0, unitForward
+}
+
+// whyForward says why a run is forwarded without asking whether its answer is
+// to be kept, or "".
+func (h *handler) whyForward(u *found, st *planner.Statement, s *statement) string {
+	switch {
+	case st == nil:
+		return "the text is too long to be looked at"
+	case st.Plan() == nil:
+		return "its tables' definitions are changing"
+	case s != nil && !u.hasParse && !s.current():
+		return "its tables' definitions may have changed since it was parsed"
+	case h.joinFailed:
+		return "the fill it waited for was given up"
+	case !h.parameters(u, s):
+		return "the parameters' formats do not fit"
+	}
+	return ""
 }
 
 // runForward notes a run that is not looked up because of the session's state.
