@@ -147,7 +147,10 @@ func TestUpstreamDiesAndComesBack(t *testing.T) {
 			if err := r.server.Restart(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			mustExec(t, r.direct, "UPDATE "+tb+" SET n = 11 WHERE id = 1")
+			until(t, "a direct write", func() (bool, string) { // the pool's old connections fail once
+				_, err := r.direct.Exec("UPDATE " + tb + " SET n = 11 WHERE id = 1")
+				return err == nil, fmt.Sprint(err)
+			})
 			until(t, "forwarding", func() (bool, string) {
 				answer := ask(r.through, q)
 				return strings.Contains(answer, "11"), answer

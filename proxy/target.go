@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"database/sql/driver"
 	"fmt"
 	"net"
 	"net/url"
@@ -8,7 +9,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 )
 
 // Target is a parsed upstream DSN.
@@ -89,16 +91,20 @@ func hideDSN(err error) error {
 	return err
 }
 
-// driver gives what database/sql wants for side queries.
-func (t Target) driver() (name, dsn string, err error) {
+// connector opens side connections, for what Freshet itself asks.
+func (t Target) connector() (driver.Connector, error) {
 	if t.Dialect == "postgres" {
-		_, err := pgconn.ParseConfig(t.URL.String())
-		return "pgx", t.URL.String(), err
+		c, err := pgx.ParseConfig(t.URL.String())
+		if err != nil {
+			return nil, err
+		}
+		return stdlib.GetConnector(*c), nil
 	}
 	c := mysql.NewConfig()
 	c.Net, c.Addr = "tcp", t.Address()
 	c.User, c.Passwd, c.DBName = t.User, t.Password, t.Database
 	c.Timeout = t.ConnectTimeout
 	c.TLSConfig = t.Params.Get("tls")
-	return "mysql", c.FormatDSN(), nil
+	c.Logger = &mysql.NopLogger{} // its errors reach us as errors
+	return mysql.NewConnector(c)
 }

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the "pgx" driver for side queries
-
 	"freshet/cache"
 	"freshet/cache/feed"
 	"freshet/planner"
@@ -121,13 +119,11 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 
 // connect opens the side connection and asks the server what it is.
 func (u *Upstream) connect(ctx context.Context) error {
-	name, dsn, err := u.Target.driver()
+	connector, err := u.Target.connector()
 	if err != nil {
 		return err
 	}
-	if u.db, err = sql.Open(name, dsn); err != nil {
-		return err
-	}
+	u.db = sql.OpenDB(connector)
 	u.db.SetMaxOpenConns(4)
 	u.db.SetMaxIdleConns(1)
 	ctx, cancel := context.WithTimeout(ctx, u.ConnectTimeout)
