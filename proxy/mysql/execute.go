@@ -109,7 +109,6 @@ func (h *handler) sendExecute(p []byte, s *statement, e *wire.Execute) bool {
 	if !ready {
 		return h.stage.answered
 	}
-	h.past.reading(h.stage, p, s)
 	return h.forward(h.rebind(p, s, s.types, pr), expect{cmd: wire.ComStmtExecute, first: h.commandSeq() + 1, stmt: s})
 }
 

@@ -48,7 +48,7 @@ func (h *handler) forward(instead []byte, e expect) bool {
 	if !h.prime(e.effects) {
 		return h.stage.answered
 	}
-	if e.cmd != wire.ComPing {
+	if !h.keepsDiagnostics(&e) {
 		h.hold &^= holdDiagnostics
 	}
 	e.fill, h.stage.fill = h.stage.fill, nil
@@ -59,9 +59,16 @@ func (h *handler) forward(instead []byte, e expect) bool {
 		h.s.Link.Write(h.raw)
 	}
 	h.await(e)
-	h.past.elsewhere = false
+	h.past.sent()
 	h.s.Sent()
 	return true
+}
+
+// keepsDiagnostics says whether a command leaves the warnings of the one before
+// as they are: SHOW WARNINGS does, and on MariaDB a read of no table.
+func (h *handler) keepsDiagnostics(e *expect) bool {
+	return e.cmd == wire.ComPing || e.effects&(effWarnings|effRead) == effWarnings ||
+		h.stage.bare && h.s.Upstream.Server.Kind == "mariadb"
 }
 
 // haveLink gets a link, or answers with why there is none.
@@ -74,7 +81,13 @@ func (h *handler) haveLink() bool {
 		h.stage.answered = true
 		return false
 	}
+	return h.acquire()
+}
+
+// acquire asks the pool; false means that LinkReady follows.
+func (h *handler) acquire() bool {
 	if !h.s.AcquireLink(h.key) {
+		h.up.waiting(h)
 		return false
 	}
 	h.attached()

@@ -63,6 +63,8 @@ type handler struct {
 	raw   []byte // the current command's packets, headers included
 	join  []byte // a command that came in several packets
 
+	// waits: for a link since this ticket; 0 when not.
+	waits uint64
 	queue []expect
 	reply reply
 	// concluding: the client's command is over, and what the link still has
@@ -86,6 +88,7 @@ type stage struct {
 	fill     *cache.Fill // to be filled by the forwarded command
 	class    planner.Class
 	planned  bool // class is the planner's
+	bare     bool // planned, and reads no table
 	scanned  bool
 	effects  effects
 	linkErr  error
@@ -139,6 +142,7 @@ func (h *handler) Joined(value []byte, ok bool) {
 
 // LinkReady implements proxy.Handler.
 func (h *handler) LinkReady(err error) {
+	h.up.arrived(h)
 	if err != nil {
 		h.stage.linkErr = err
 		h.abandonFill()
@@ -153,7 +157,7 @@ func (h *handler) LinkReady(err error) {
 // attached looks at a link that was just given to the session.
 func (h *handler) attached() {
 	ls := h.link()
-	h.past.elsewhere = true
+	h.past.away()
 	if h.base != ls.base {
 		// The server's defaults changed since the session began: what is
 		// answered now is answered under the new ones.
@@ -168,6 +172,8 @@ func (h *handler) link() *linkState { return h.s.Link.State.(*linkState) }
 
 // Closed implements proxy.Handler.
 func (h *handler) Closed() {
+	h.up.arrived(h)
+	h.up.stay(h)
 	h.abandonFill()
 	h.abandonReplies()
 }

@@ -154,8 +154,7 @@ func (h *handler) enter() {
 		return
 	}
 	h.phase = phaseEntering
-	if h.s.AcquireLink(h.key) {
-		h.attached()
+	if h.acquire() {
 		h.entered()
 	}
 }
@@ -174,6 +173,7 @@ func (h *handler) entered() {
 // welcome lets the client in.
 func (h *handler) welcome() {
 	h.status, h.shows = h.base.status, h.base.shows
+	h.past = past{elsewhere: true, foundElsewhere: true}
 	ok := wire.OK{Status: h.status}
 	if h.db != "" && h.base.shows.schema {
 		ok.State = wire.AppendStateChange(nil, wire.StateChange{Kind: wire.TrackSchema, Value: []byte(h.db)})

@@ -1,52 +1,72 @@
 package mysql
 
 import (
+	"bytes"
 	"strconv"
 	"strings"
 
-	"freshet/planner"
 	wire "freshet/protocol/mysql"
 )
 
 // past is what later statements may ask of earlier ones (FOUND_ROWS(),
 // ROW_COUNT(), SHOW WARNINGS), which on one connection the server keeps. Here
 // the last statement may have been a hit, or have run on a link that was given
-// back; the link is then brought into the same state by running the last read
-// again, its reply thrown away.
+// back; another link is then brought into the same state by a read whose reply
+// is thrown away: the hit itself, or one of as many rows as there were.
 type past struct {
-	// elsewhere: the last statement did not run on the attached link.
-	elsewhere bool
-	payload   []byte // the last read, nil when too large or none
-	stmt      *statement
-	types     []byte
+	// elsewhere: the last statement did not run on the attached link;
+	// foundElsewhere: the last one that counts for FOUND_ROWS() did not.
+	elsewhere, foundElsewhere bool
+	// hit: FOUND_ROWS() is that of a hit, whose command this is.
+	hit     bool
+	payload []byte
+	stmt    *statement
+	types   []byte
+	// found is FOUND_ROWS() otherwise.
+	found uint64
 	// affected is ROW_COUNT() after the last statement if that was no read.
 	wrote    bool
 	affected uint64
+	// yielded: the last statement's warnings went with its link.
+	yielded bool
 }
 
-// maxPast bounds the read that is remembered.
-const maxPast = 64 << 10
+// away notes that the link, if any, is not the one of before.
+func (p *past) away() { p.elsewhere, p.foundElsewhere = true, true }
+
+// sent notes that a statement goes to the attached link.
+func (p *past) sent() { p.elsewhere, p.yielded = false, false }
 
 // read notes a read that was answered by other means than the link.
 func (p *past) read(payload []byte, stmt *statement) {
-	p.elsewhere, p.wrote = true, false
-	p.keep(payload, stmt)
-}
-
-// reading notes a read that is about to be forwarded.
-func (p *past) reading(s stage, payload []byte, stmt *statement) {
-	if s.planned && s.class == planner.ClassRead && s.effects&(effPast|effRowCount|effLastID) == 0 {
-		p.keep(payload, stmt)
-	}
-}
-
-func (p *past) keep(payload []byte, stmt *statement) {
-	p.payload, p.stmt = append(p.payload[:0], payload[:min(len(payload), maxPast+1)]...), stmt
-	if len(payload) > maxPast {
-		p.payload = p.payload[:0]
-	}
+	p.away()
+	p.wrote, p.hit, p.yielded = false, true, false
+	p.payload, p.stmt = append(p.payload[:0], payload...), stmt
 	if stmt != nil {
 		p.types = append(p.types[:0], stmt.types...)
+	}
+}
+
+// counted notes FOUND_ROWS() on the attached link.
+func (p *past) counted(n uint64) { p.hit, p.foundElsewhere, p.found = false, false, n }
+
+// settlePast notes what a forwarded statement left to be asked for.
+func (h *handler) settlePast(e *expect, r *reply) {
+	if e.cmd != wire.ComQuery && e.cmd != wire.ComStmtExecute {
+		return
+	}
+	t, p := &r.tracker, &h.past
+	p.wrote, p.affected = t.Columns == 0 && !t.Failed, r.affected
+	switch {
+	case t.Failed || e.effects&(effRead|effWarnings) == effWarnings: // SHOW WARNINGS counts nothing
+	case t.Columns > 0:
+		p.counted(t.Rows)
+	case h.s.Upstream.Server.Kind == "mysql" && bytes.HasPrefix(r.info, []byte("Rows matched: ")):
+		// An UPDATE counts too, on MySQL.
+		digits, _, _ := bytes.Cut(r.info[len("Rows matched: "):], []byte(" "))
+		if n, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
+			p.counted(n)
+		}
 	}
 }
 
@@ -54,25 +74,48 @@ func (p *past) keep(payload []byte, stmt *statement) {
 // which no statement can bring back.
 func (p *past) lost() bool { return p.elsewhere && p.wrote }
 
+// maxCounted bounds the FOUND_ROWS() that is brought back by a read of as many
+// rows; above it the count is that of the bound.
+const maxCounted = 1000
+
+// ofRows is a text whose result has n rows. It names a table because MariaDB
+// keeps the warnings of before past a statement that uses none.
+func ofRows(n uint64) string {
+	return "SELECT 1 FROM information_schema.CHARACTER_SETS WHERE 1 = 0" + strings.Repeat(" UNION ALL SELECT 1", int(n))
+}
+
+// asks says whether a statement asks for what the attached link does not know.
+func (p *past) asks(eff effects) bool {
+	return eff&(effWarnings|effRowCount) != 0 && p.elsewhere || eff&effFound != 0 && p.foundElsewhere
+}
+
 // prime brings the link's diagnostics to the session's past before a statement
-// that asks for them; false means that the command waits.
+// that asks for them; false means that the command waits, or was answered.
 func (h *handler) prime(eff effects) bool {
 	if eff&(effLastID|effUnproven) != 0 {
 		h.bringLastID()
 	}
-	if eff&(effPast|effRowCount) == 0 || h.stage.primed || !h.past.elsewhere {
+	p := &h.past
+	if h.stage.primed || !p.asks(eff) {
 		return true
 	}
-	payload := h.past.payload
+	var payload []byte
 	switch {
-	case len(payload) == 0:
-		payload = wire.AppendQuery(nil, h.link().caps, "SELECT 1 LIMIT 0")
-	case h.past.stmt != nil:
-		pr, ready := h.ensurePrepared(h.past.stmt, false)
+	case !p.hit && p.found > maxCounted, p.yielded && eff&effWarnings != 0:
+		h.fail(wire.NewError(wire.ErrNumUnknown, "freshet: the diagnostics of the statement before are no longer known; run both in one transaction"))
+		h.stage.answered, h.concluding = true, true
+		h.conclude()
+		return false
+	case !p.hit:
+		payload = wire.AppendQuery(nil, h.link().caps, ofRows(p.found))
+	case p.stmt == nil:
+		payload = p.payload
+	default:
+		pr, ready := h.ensurePrepared(p.stmt, false)
 		if !ready {
 			return false
 		}
-		payload = h.rebind(payload, h.past.stmt, h.past.types, pr)
+		payload = h.rebind(p.payload, p.stmt, p.types, pr)
 	}
 	h.stage.primed = true
 	h.ask1(payload, expect{swallow: true})

@@ -42,7 +42,6 @@ func (h *handler) query(p []byte) bool {
 			return h.stage.answered
 		}
 	}
-	h.past.reading(h.stage, p, nil)
 	return h.forward(nil, expect{cmd: wire.ComQuery, first: h.commandSeq() + 1})
 }
 
@@ -55,10 +54,15 @@ func (h *handler) textKey(text []byte) []byte {
 // hit answers from the store.
 func (h *handler) hit(key []byte) bool {
 	v, ok := h.s.Lookup(key)
-	if ok {
-		h.s.Write(v)
+	if !ok {
+		return false
 	}
-	return ok
+	h.s.Write(v)
+	if h.hold == holdDiagnostics && h.s.Link != nil {
+		h.hold = 0 // nobody asked
+		h.concluding = !h.conclude()
+	}
+	return true
 }
 
 // consider decides what becomes of a text that was not found: false means that
@@ -118,6 +122,7 @@ func (h *handler) ask(st *planner.Statement, key func() []byte, params []planner
 		return true
 	}
 	h.stage.class, h.stage.planned = plan.Class, true
+	h.stage.bare = plan.Class == planner.ClassRead && len(plan.Tables) == 0
 	miss, fill := h.s.Miss(key(), st, params)
 	h.stage.asked = true
 	h.stage.fill = fill

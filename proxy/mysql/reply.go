@@ -20,6 +20,7 @@ type reply struct {
 	// dirty: it told of changed state, so it is not to be kept.
 	dirty     bool
 	affected  uint64
+	info      []byte // of the last OK
 	cell      string
 	collation uint16
 	packet    []byte
@@ -202,8 +203,12 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 	ok := h.reply.tracker.Last
 	h.serverStatus(ok.Status)
 	h.reply.affected = ok.AffectedRows
+	h.reply.info = append(h.reply.info[:0], ok.Info...)
 	if ok.LastInsertID != 0 && !e.swallow {
 		h.owed.lastID = true
+	}
+	if ok.Status.Has(wire.StatusMetadataChanged) {
+		h.reply.dirty = true // speaks of this one statement's prepare
 	}
 	marked := ok.Status.Has(wire.StatusStateChanged)
 	legacyEOF := event == wire.EventEnd && !h.link().caps.Has(wire.ClientDeprecateEOF)
@@ -245,7 +250,7 @@ func (h *handler) over() {
 	h.queue[len(h.queue)-1] = expect{}
 	h.queue = h.queue[:len(h.queue)-1]
 	r := h.reply
-	h.reply = reply{packet: r.packet[:0]}
+	h.reply = reply{packet: r.packet[:0], info: r.info[:0]}
 	if !e.swallow {
 		h.settle(&e, &r)
 		h.concluding = true

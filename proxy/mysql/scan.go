@@ -32,7 +32,8 @@ const (
 	effKill                          // KILL
 	effLastID                        // asks for LAST_INSERT_ID
 	effRowCount                      // asks for ROW_COUNT
-	effPast                          // asks for FOUND_ROWS, warnings, errors
+	effFound                         // asks for FOUND_ROWS
+	effWarnings                      // asks for warnings or errors
 	effQuiet                         // changes no data: SHOW, USE, a plain SET …
 	effCalcFound                     // SQL_CALC_FOUND_ROWS: the next may ask for the count
 )
@@ -53,7 +54,7 @@ var firstWords = map[string]effects{
 // words are those that tell something wherever they stand.
 var words = map[string]effects{
 	"GET_LOCK": effNamedLock, "LAST_INSERT_ID": effLastID, "IDENTITY": effLastID, "LASTVAL": effLastID, "ROW_COUNT": effRowCount,
-	"FOUND_ROWS": effPast, "WARNINGS": effPast, "ERRORS": effPast, "DIAGNOSTICS": effPast | effRowCount,
+	"FOUND_ROWS": effFound, "WARNINGS": effWarnings, "ERRORS": effWarnings, "DIAGNOSTICS": effWarnings | effRowCount,
 	"SQL_CALC_FOUND_ROWS": effCalcFound, "SQL_AUTO_IS_NULL": effLastID,
 }
 
@@ -131,7 +132,7 @@ func (r *textReader) variable(s string) {
 	case name == "LAST_INSERT_ID" || name == "IDENTITY":
 		r.eff |= effLastID
 	case name == "WARNING_COUNT" || name == "ERROR_COUNT":
-		r.eff |= effPast
+		r.eff |= effWarnings
 	case r.verb == "SET" && strings.HasPrefix(name, "SESSION_TRACK_"):
 		r.eff |= effTracking
 	}

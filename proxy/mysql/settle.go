@@ -32,8 +32,7 @@ func (h *handler) settle(e *expect, r *reply) {
 	if e.effects&effLastID != 0 {
 		h.owed.lastID = true
 	}
-	h.past.wrote = t.Columns == 0 && !t.Failed && e.cmd != wire.ComStmtPrepare
-	h.past.affected = r.affected
+	h.settlePast(e, r)
 	h.settleStatement(e, t)
 	h.settleEffects(e, t, safe)
 	if e.option != 0 && !t.Failed {
@@ -185,6 +184,9 @@ func (h *handler) conclude() bool {
 		return false
 	case h.hold != 0:
 		h.s.Link.PinnedBy = h.hold.String()
+		if h.hold == holdDiagnostics {
+			h.up.mayYield(h)
+		}
 		return true
 	case h.owed.lastID:
 		h.internal("SELECT LAST_INSERT_ID()", func(a *answer) {
@@ -193,7 +195,7 @@ func (h *handler) conclude() bool {
 		})
 		return false
 	}
-	h.past.elsewhere = true
+	h.past.away()
 	h.s.Link.Key = h.key
 	h.s.ReleaseLink()
 	return true

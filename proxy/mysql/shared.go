@@ -17,6 +17,9 @@ type shared struct {
 
 	mu    sync.Mutex
 	bases map[string]*base // by base key
+	yield yielders
+
+	tickets atomic.Uint64 // numbers waits for a link
 }
 
 // greeting is how the upstream introduces itself.

@@ -96,7 +96,7 @@ func (h *handler) longData(p []byte) bool {
 		s.broken = h.stage.linkErr
 		return true
 	}
-	if h.s.Link == nil && !h.s.AcquireLink(h.key) {
+	if h.s.Link == nil && !h.acquire() {
 		return false
 	}
 	pr := h.link().prepared.get(s.key(true))
