@@ -46,14 +46,11 @@ func (d *ddlReader) read(q *binlog.Query, text string) (v ddlVerdict) {
 	if len(text) > maxStatement || !q.SQLModeKnown || !plain(text) {
 		return ddlVerdict{}
 	}
-	word, _, _ := strings.Cut(text, " ")
-	switch strings.ToUpper(word) {
-	case "ANALYZE", "OPTIMIZE":
+	if idle(text) {
 		return ddlVerdict{nothing: true}
-	case "ALTER", "CREATE", "DROP", "RENAME", "TRUNCATE":
-	default:
-		return ddlVerdict{}
 	}
+	// MySQL writes CREATE TABLE … SELECT in two parts, the first one so.
+	text = strings.TrimSuffix(text, " START TRANSACTION")
 	defer func() {
 		// A parser of the whole language is not trusted with whatever the log
 		// holds: what it cannot bear changes everything.
@@ -68,6 +65,24 @@ func (d *ddlReader) read(q *binlog.Query, text string) (v ddlVerdict) {
 		return ddlVerdict{}
 	}
 	return named(statements[0], q.Schema)
+}
+
+// idle tells whether a statement that is logged changes no answer.
+func idle(text string) bool {
+	words := strings.Fields(strings.ToUpper(text))
+	if len(words) < 2 {
+		return false
+	}
+	switch words[0] {
+	case "ANALYZE", "OPTIMIZE":
+		return true
+	case "FLUSH":
+		switch words[1] {
+		case "TABLES", "TABLE", "LOGS", "BINARY", "ENGINE", "ERROR", "GENERAL", "SLOW", "RELAY", "STATUS":
+			return true
+		}
+	}
+	return false
 }
 
 // plain tells whether text means the same to every reader.

@@ -218,14 +218,17 @@ func (s *mysqlSource) describe(st *Status) {
 // mysqlSide is a line for questions, opened when first needed and after every
 // error. One goroutine uses it.
 type mysqlSide struct {
-	source  *mysqlSource
-	conn    *client.Conn
-	release func() bool
+	source   *mysqlSource
+	conn     *client.Conn
+	identity string // of the server at the other end
 }
 
 // use runs do on the line; an error drops the line. An old one may turn out to
 // be broken: then do runs once more, on a new one.
 func (l *mysqlSide) use(ctx context.Context, do func(*client.Conn) error) error {
+	if l.conn != nil && l.identity != l.source.fact().identity {
+		l.drop() // the stream has gone to another server
+	}
 	old := l.conn != nil
 	for {
 		if l.conn == nil {
@@ -272,7 +275,7 @@ func (l *mysqlSide) open(ctx context.Context) error {
 		closeQuietly(conn)
 		return err
 	}
-	l.conn = conn
+	l.conn, l.identity = conn, facts.identity
 	return nil
 }
 

@@ -18,8 +18,8 @@ import (
 // pgPrintSQL is the fingerprint of one table, c being its row in pg_class: the
 // table itself with its file and privileges, its columns with theirs, the types
 // made by users that it has, its policies, ancestors and descendants, the
-// indexes that can identify its rows, and relations elsewhere of the same name,
-// which could take its place in a search path.
+// indexes that can identify its rows, that it is published, and relations
+// elsewhere of the same name, which could take its place in a search path.
 const pgPrintSQL = `md5(concat_ws('|', c.xmin, c.relname, c.relnamespace, c.relfilenode, c.relkind, c.relpersistence,
 	c.relreplident, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relowner, c.relacl,
 	(SELECT string_agg(concat_ws(':', a.attnum, a.xmin), ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
@@ -31,6 +31,8 @@ const pgPrintSQL = `md5(concat_ws('|', c.xmin, c.relname, c.relnamespace, c.relf
 		FROM pg_inherits i WHERE i.inhrelid = c.oid OR i.inhparent = c.oid),
 	(SELECT string_agg(concat_ws(':', x.indexrelid, x.xmin), ',' ORDER BY x.indexrelid)
 		FROM pg_index x WHERE x.indrelid = c.oid AND (x.indisprimary OR x.indisreplident)),
+	(SELECT string_agg(concat_ws(':', r.xmin, p.xmin), ',') FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid
+		WHERE r.prrelid = c.oid AND p.pubname = 'freshet'),
 	(SELECT string_agg(concat_ws(':', o.oid, o.relnamespace), ',' ORDER BY o.oid)
 		FROM pg_class o WHERE o.relname = c.relname AND o.relpersistence <> 't' AND o.oid <> c.oid)))`
 
@@ -224,6 +226,9 @@ func (s *pgSource) inspectOne(ctx context.Context, c *pgconn.PgConn, tb *Table, 
 // the table's definition or vacuuming it, for as long as lock_timeout says.
 func (s *pgSource) publish(ctx context.Context, c *pgconn.PgConn, tb *Table, t *pgTable, v *verdict) error {
 	err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" ADD TABLE ONLY "+t.full())
+	if pgCode(err) == pgUndefinedObject {
+		err = makePublication(ctx, c) // somebody dropped it
+	}
 	switch pgCode(err) {
 	case "", pgDuplicateObject, pgLockNotAvailable, pgDeadlock, pgUndefinedTable, pgUniqueViolation:
 		if err != nil && pgCode(err) == "" {

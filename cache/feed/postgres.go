@@ -165,7 +165,7 @@ func pgCode(err error) string {
 // SQLSTATEs that are told apart (manual, appendix A).
 const (
 	pgDuplicateObject  = "42710"
-	pgInsufficient     = "42501"
+	pgUndefinedObject  = "42704"
 	pgLockNotAvailable = "55P03"
 	pgUndefinedTable   = "42P01"
 	pgDeadlock         = "40P01"
@@ -191,13 +191,17 @@ func pgExec(ctx context.Context, c *pgconn.PgConn, sql string) error {
 // pgSide is a line for questions, opened when first needed and after every
 // error that may have broken it. One goroutine uses it at a time.
 type pgSide struct {
-	source *pgSource
-	conn   *pgconn.PgConn
+	source   *pgSource
+	conn     *pgconn.PgConn
+	identity string // of the server at the other end
 }
 
 // use runs do on the line. An old line may turn out to be broken: then do runs
 // once more, on a new one.
 func (l *pgSide) use(ctx context.Context, do func(*pgconn.PgConn) error) error {
+	if l.conn != nil && l.identity != l.source.fact().identity {
+		l.drop() // the stream has gone to another server
+	}
 	old := l.conn != nil
 	for {
 		if l.conn == nil {
@@ -234,7 +238,7 @@ func (l *pgSide) open(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, conn.Close(ctx))
 	}
-	l.conn = conn
+	l.conn, l.identity = conn, identity
 	return nil
 }
 

@@ -47,7 +47,7 @@ func ParseQuery(t Type, body []byte, limitBytes int) (Query, error) {
 // but the servers write flags2 and sql_mode first.
 func statusMode(status []byte) (uint64, bool) {
 	c := cursor{data: status}
-	for len(c.data) > 0 {
+	for c.err == nil && len(c.data) > 0 {
 		switch c.u8() {
 		case statusFlags2:
 			c.take(4)
