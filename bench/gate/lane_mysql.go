@@ -240,6 +240,10 @@ func (l *mysqlLane) meaningful(m wire.Message) wire.Message {
 		binary.LittleEndian.PutUint16(m.Body[at:], status)
 		if m.Kind == wire.KindOK && status&statusSessionChanged != 0 && l.c.Caps&wire.CapSessionTrack != 0 {
 			m.Body = append(m.Body[:at+4:at+4], wire.SortStateChanges(m.Body[at+4:])...)
+			if string(m.Body[at+4:]) == "\x00\x00" { // a change announced, and none told
+				m.Body = m.Body[:at+4]
+				binary.LittleEndian.PutUint16(m.Body[at:], status&^statusSessionChanged)
+			}
 		}
 	}
 	return m
