@@ -43,7 +43,7 @@ func (h *handler) bindTo(name []byte) (alias string, s *statement, ok bool) {
 		h.hideUnnamed(name)
 		return string(name), nil, true
 	}
-	if !h.considerNames(s.st, s.text) {
+	if !h.considerNames(s.st, s.text) || h.native && !h.present(&h.nativeIs) {
 		return "", s, false
 	}
 	alias, at := h.onLink(s)

@@ -11,6 +11,9 @@ func (h *handler) close(body, frame []byte) bool {
 	if m.Decode(body) != nil {
 		return h.forwardRaw(pg.ReplyClose, frame)
 	}
+	if h.native && !h.present(&h.nativeIs) {
+		return false
+	}
 	if m.Target == pg.TargetStatement && !h.native {
 		c := h.statements.change(string(m.Name), nil)
 		h.makeUp(pg.ReplyClose, &op{made: pg.CloseComplete.Append(nil),

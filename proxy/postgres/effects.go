@@ -92,16 +92,17 @@ func (h *handler) goNative() {
 		return // a failed transaction parses nothing, and runs none of these either
 	}
 	alone := !h.batch
-	h.native = alone
+	h.native, h.nativeIs = alone, presence{sure: alone, batch: h.statements.batch}
 	action, undo := pg.ActionHide, func() {}
 	if !alone {
-		action, undo = pg.ActionSwallow, func() { h.native, h.dirty = false, true }
+		action = pg.ActionSwallow
+		undo = func() { h.native, h.dirty, h.nativeIs.sure = false, true, true }
 	}
 	h.statements.all(func(s *statement) {
 		h.native = true
 		h.replies.Push(pg.ReplyClose, action, &op{})
 		h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
-		h.sendOwnParse(s.name, s, action, &op{undo: undo})
+		h.sendOwnParse(s.name, s, action, &op{undo: undo, done: h.nativeIs.arrived})
 		if alone {
 			h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
 			h.send(pg.Sync.Append(nil))

@@ -69,6 +69,8 @@ func (h *handler) run(u *found) (int, verdict) {
 		return 0, unitForward // there is no such statement: likewise
 	case !u.hasParse:
 		text, oids = s.text, s.oids
+	case len(u.name) > 0 && h.recall(text, oids) == nil:
+		return 0, unitForward // what it will be known by has to be asked first
 	}
 	if value, ok := h.takeJoined(); ok {
 		h.answerRun(u, value)
@@ -92,6 +94,14 @@ func (h *handler) run(u *found) (int, verdict) {
 // client parsed the statement, as far as the planner knows.
 func (s *statement) current() bool {
 	return s.st != nil && s.plan != nil && s.st.Plan() == s.plan
+}
+
+// recallNamed finds what a named statement will be known by later.
+func (h *handler) recallNamed(u *found) *described {
+	if len(u.name) == 0 {
+		return nil
+	}
+	return h.recall(u.parse.Text, u.parse.OIDs)
 }
 
 func (h *handler) runKey(u *found, text []byte, oids []uint32) []byte {
@@ -129,6 +139,10 @@ func (h *handler) parsedHere(u *found) {
 		return
 	}
 	fresh := h.newStatement(&u.parse, nil)
+	if d := h.recallNamed(u); d != nil {
+		fresh.st, fresh.plan = d.st, d.plan
+		fresh.describe(d.bytes)
+	}
 	h.statements.set(fresh.name, fresh)
 }
 

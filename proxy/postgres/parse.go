@@ -15,6 +15,9 @@ func (h *handler) parse(body, frame []byte) bool {
 	if !ok || !h.upstream() || len(m.Name) > 0 && !h.sureOf(m.Name) || !h.considerNames(st, m.Text) {
 		return false
 	}
+	if h.native && !h.present(&h.nativeIs) {
+		return false
+	}
 	s := h.newStatement(&m, st)
 	switch {
 	case len(m.Name) == 0:
@@ -22,7 +25,7 @@ func (h *handler) parse(body, frame []byte) bool {
 	case h.native:
 		h.parseNative(s, frame)
 	case h.statements.get(m.Name) != nil:
-		return h.parseInUse(s, h.statements.get(m.Name))
+		h.parseInUse(s)
 	default:
 		h.parseNamed(s)
 	}
@@ -62,16 +65,21 @@ func (h *handler) parseNative(s *statement, frame []byte) {
 	h.send(frame)
 }
 
-// parseInUse lets the server itself refuse a name that is in use: the link has
-// the old statement under some name, and is asked to parse the new text under
-// that same one. Whatever else is wrong with the text comes first, as it would.
-func (h *handler) parseInUse(s, old *statement) bool {
-	name, at := h.onLink(old)
-	if at == placeWaiting {
-		return false
+// parseInUse has the server judge a text whose name is in use: whatever is wrong
+// with it comes first, as it would. Then the server is made to fail where it
+// would have found the name, and the client is told its error for that.
+func (h *handler) parseInUse(s *statement) {
+	ls := h.link()
+	h.evict(ls)
+	s.own = h.s.ID // so the link does not keep it
+	key := h.linkKey(s) + "\x00in use"
+	if ls.prepared[key] != nil {
+		h.sendClose(ls, key)
 	}
-	h.sendParse(name, s, &op{})
-	return true
+	p := h.addPrepared(ls, key, s)
+	h.sendOwnParse(p.name, s, pg.ActionSwallow, &op{undo: func() { forgetPrepared(ls, key, p) }, done: p.arrived})
+	h.failUpstream(pg.AppendError(nil, pg.SeverityError, "42P05", `prepared statement "`+s.name+`" already exists`,
+		pg.ErrorField{Code: pg.FieldRoutine, Value: []byte("StorePreparedStatement")}))
 }
 
 func (h *handler) parseNamed(s *statement) {

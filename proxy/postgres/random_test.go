@@ -162,7 +162,8 @@ func (m *maker) text() string {
 	case 3:
 		s = m.pick("create temp table wire (id int, name text)", "drop table if exists pg_temp.wire", "insert into pg_temp.wire values (1, 'temporary')",
 			"prepare pa as select v from @ where id = 1", "execute pa", "deallocate pa", "deallocate all", "discard all", "discard temp",
-			"listen c"+strconv.Itoa(m.session), "notify c"+strconv.Itoa(m.session)+", 'x'", "unlisten *", "execute s1", "deallocate s1",
+			"listen c"+strconv.Itoa(m.session), "notify c"+strconv.Itoa(m.session)+", 'x'", "unlisten *", "deallocate s1", // not "execute s1": the server itself crashes where that is ROLLBACK TO
+
 			"declare cu cursor with hold for select id from wire order by id", "fetch 1 from cu", "close cu", "select pg_advisory_lock("+strconv.Itoa(m.session)+")", "select pg_advisory_unlock_all()")
 	case 4:
 		s = m.pick("select 1/0", "selec", "select nothing from @", "select * from secret", "", "select noisy(2)", "alter table @ add column w int default 7", "alter table @ drop column w")

@@ -221,7 +221,7 @@ func (h *handler) answered() {
 		h.awaiting, h.resume = false, true
 	}
 	h.settle()
-	if h.resume {
+	if h.resume && !h.asking {
 		h.resume = false
 		h.unhold()
 		h.tidy()

@@ -45,7 +45,8 @@ type handler struct {
 	portals    map[string]*statement // what each portal of this batch or transaction runs
 	// native: the client's statement names are the link's, because it also
 	// speaks of them in SQL. The link is then pinned.
-	native bool
+	native   bool
+	nativeIs presence
 	// keepsLink: values of sequences are on this link and may be asked for.
 	keepsLink bool
 
