@@ -253,6 +253,7 @@ func TestCompression(t *testing.T) {
 
 // TestLargeTransaction changes more rows than keys are kept of.
 func TestLargeTransaction(t *testing.T) {
+	needsServers(t)
 	r := newRig(t, upstream.Need(t, upstream.MariaDB))
 	r.fresh("large", "id INT PRIMARY KEY, a INT, b INT")
 	w := r.follow("large", intKinds)

@@ -11,6 +11,8 @@ import (
 )
 
 func ownKinds(t *testing.T, list []upstream.Kind, body func(t *testing.T, s *upstream.Server)) {
+	t.Helper()
+	needsServers(t)
 	for _, kind := range list {
 		t.Run(string(kind), func(t *testing.T) { body(t, upstream.Own(t, kind)) })
 	}
@@ -249,6 +251,7 @@ func TestTwoFeeds(t *testing.T) {
 
 // TestOpenRefuses says what is missing and how to mend it.
 func TestOpenRefuses(t *testing.T) {
+	needsServers(t)
 	try := func(kind upstream.Kind, words string, settings ...string) {
 		t.Run(string(kind)+" "+strings.Join(settings, " "), func(t *testing.T) {
 			s := upstream.Own(t, kind, upstream.WithSettings(settings...))

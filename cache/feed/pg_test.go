@@ -170,7 +170,7 @@ func TestDefinitionsInTheCatalog(t *testing.T) {
 		r.exec("ANALYZE catalogued")
 		w := r.follow("catalogued", intKinds)
 		after := r.now()
-		r.exec("CREATE TABLE elsewhere.other (id INT)", "CREATE TEMP TABLE tt (id INT)", "ANALYZE catalogued", "VACUUM catalogued",
+		r.exec("CREATE TABLE elsewhere.other (id INT)", "CREATE TEMP TABLE tt (id INT)", "CREATE TEMP VIEW tv AS SELECT 1", "ANALYZE catalogued", "VACUUM catalogued",
 			"INSERT INTO elsewhere.other VALUES (1)", "DROP TABLE elsewhere.other", "DROP TABLE tt")
 		r.settle()
 		w.wantsTable(after, false)

@@ -12,8 +12,18 @@ import (
 
 // everyKind runs a test body on each kind of server.
 func everyKind(t *testing.T, body func(t *testing.T, s *upstream.Server)) {
+	t.Helper()
+	needsServers(t)
 	for _, kind := range append([]upstream.Kind{upstream.MariaDB11}, upstream.Kinds...) {
 		t.Run(string(kind), func(t *testing.T) { body(t, upstream.Need(t, kind)) })
+	}
+}
+
+// needsServers leaves the test out of `go test -short`.
+func needsServers(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("-short: no servers")
 	}
 }
 
@@ -21,6 +31,8 @@ var mysqlKinds = []upstream.Kind{upstream.MariaDB, upstream.MySQL, upstream.Mari
 var postgresKinds = []upstream.Kind{upstream.Postgres15, upstream.Postgres18}
 
 func kinds(t *testing.T, list []upstream.Kind, body func(t *testing.T, s *upstream.Server)) {
+	t.Helper()
+	needsServers(t)
 	for _, kind := range list {
 		t.Run(string(kind), func(t *testing.T) { body(t, upstream.Need(t, kind)) })
 	}
