@@ -89,57 +89,59 @@ func TestRowsMarkTheirKeys(t *testing.T) {
 	})
 }
 
+type literalColumn struct {
+	ddl    string
+	kind   canon.Kind
+	values []string // as SQL
+}
+
+var mysqlLiterals = []literalColumn{
+	{"TINYINT", canon.Int, []string{"-128", "127", "0"}},
+	{"TINYINT UNSIGNED", canon.Int, []string{"255"}},
+	{"SMALLINT", canon.Int, []string{"-32768"}},
+	{"SMALLINT UNSIGNED", canon.Int, []string{"65535"}},
+	{"MEDIUMINT", canon.Int, []string{"-8388608", "8388607"}},
+	{"MEDIUMINT UNSIGNED", canon.Int, []string{"16777215"}},
+	{"INT UNSIGNED", canon.Int, []string{"4294967295"}},
+	{"BIGINT", canon.Int, []string{"-9223372036854775808", "9223372036854775807"}},
+	{"BIGINT UNSIGNED", canon.Int, []string{"18446744073709551615"}},
+	{"DECIMAL(10,2)", canon.Decimal, []string{"1.19", "-12345678.90", "0"}},
+	{"DECIMAL(65,30)", canon.Decimal, []string{"-99999999999999999999999999999999999.000000000000000000000000000001", "0.5"}},
+	{"DECIMAL(5,5)", canon.Decimal, []string{"0.00001", "-0.12345"}},
+	{"DECIMAL(20,0)", canon.Decimal, []string{"12345678901234567890"}},
+	{"DECIMAL(18,9)", canon.Decimal, []string{"123456789.987654321", "-1.000000001"}},
+	{"DATE", canon.Date, []string{"'2024-02-29'", "'1000-01-01'", "'9999-12-31'"}},
+	{"VARCHAR(20)", canon.FoldASCII, []string{"'Abc'", "''", "'x  '"}},
+	{"VARCHAR(300)", canon.FoldASCII, []string{"'Abc'", "'longer than one byte of length'"}},
+	{"CHAR(10)", canon.FoldASCII, []string{"'Pad'"}},
+	{"CHAR(255)", canon.FoldASCII, []string{"'wide'"}},
+	{"TEXT", canon.FoldASCII, []string{"'some text'"}},
+	{"VARCHAR(20) COLLATE utf8mb4_bin", canon.BytesTrim, []string{"'Straße'"}},
+	{"BINARY(5)", canon.BytesTrim, []string{"'ab'", "'abcde'"}},
+	{"VARBINARY(20)", canon.Bytes, []string{"'ab'", "'ab '"}},
+	{"LONGBLOB", canon.Bytes, []string{"'blob'"}},
+}
+var postgresLiterals = []literalColumn{
+	{"smallint", canon.Int, []string{"-32768"}}, {"integer", canon.Int, []string{"5"}},
+	{"bigint", canon.Int, []string{"-9223372036854775808"}},
+	{"numeric(10,2)", canon.Decimal, []string{"1.19", "-12345678.90", "0"}},
+	{"numeric", canon.Decimal, []string{"1.1900", "0.00001"}},
+	{"text", canon.Bytes, []string{"'Straße'", "''"}}, {"varchar(9)", canon.Bytes, []string{"'a '"}},
+	{"char(9)", canon.BytesTrim, []string{"'pad'"}},
+	{"uuid", canon.UUID, []string{"'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'"}},
+	{"boolean", canon.Bool, []string{"true", "false"}},
+	{"date", canon.Date, []string{"'2024-02-29'"}},
+	{"bytea", canon.Bytea, []string{`'\x00ff'`}},
+}
+
 // TestValuesMeetLiterals writes values of every kind that can be compared and
 // looks for their keys under what the server itself says they are.
 func TestValuesMeetLiterals(t *testing.T) {
-	type column struct {
-		ddl    string
-		kind   canon.Kind
-		values []string // as SQL
-	}
-	mysql := []column{
-		{"TINYINT", canon.Int, []string{"-128", "127", "0"}},
-		{"TINYINT UNSIGNED", canon.Int, []string{"255"}},
-		{"SMALLINT", canon.Int, []string{"-32768"}},
-		{"SMALLINT UNSIGNED", canon.Int, []string{"65535"}},
-		{"MEDIUMINT", canon.Int, []string{"-8388608", "8388607"}},
-		{"MEDIUMINT UNSIGNED", canon.Int, []string{"16777215"}},
-		{"INT UNSIGNED", canon.Int, []string{"4294967295"}},
-		{"BIGINT", canon.Int, []string{"-9223372036854775808", "9223372036854775807"}},
-		{"BIGINT UNSIGNED", canon.Int, []string{"18446744073709551615"}},
-		{"DECIMAL(10,2)", canon.Decimal, []string{"1.19", "-12345678.90", "0"}},
-		{"DECIMAL(65,30)", canon.Decimal, []string{"-99999999999999999999999999999999999.000000000000000000000000000001", "0.5"}},
-		{"DECIMAL(5,5)", canon.Decimal, []string{"0.00001", "-0.12345"}},
-		{"DECIMAL(20,0)", canon.Decimal, []string{"12345678901234567890"}},
-		{"DECIMAL(18,9)", canon.Decimal, []string{"123456789.987654321", "-1.000000001"}},
-		{"DATE", canon.Date, []string{"'2024-02-29'", "'1000-01-01'", "'9999-12-31'"}},
-		{"VARCHAR(20)", canon.FoldASCII, []string{"'Abc'", "''", "'x  '"}},
-		{"VARCHAR(300)", canon.FoldASCII, []string{"'Abc'", "'longer than one byte of length'"}},
-		{"CHAR(10)", canon.FoldASCII, []string{"'Pad'"}},
-		{"CHAR(255)", canon.FoldASCII, []string{"'wide'"}},
-		{"TEXT", canon.FoldASCII, []string{"'some text'"}},
-		{"VARCHAR(20) COLLATE utf8mb4_bin", canon.BytesTrim, []string{"'Straße'"}},
-		{"BINARY(5)", canon.BytesTrim, []string{"'ab'", "'abcde'"}},
-		{"VARBINARY(20)", canon.Bytes, []string{"'ab'", "'ab '"}},
-		{"LONGBLOB", canon.Bytes, []string{"'blob'"}},
-	}
-	postgres := []column{
-		{"smallint", canon.Int, []string{"-32768"}}, {"integer", canon.Int, []string{"5"}},
-		{"bigint", canon.Int, []string{"-9223372036854775808"}},
-		{"numeric(10,2)", canon.Decimal, []string{"1.19", "-12345678.90", "0"}},
-		{"numeric", canon.Decimal, []string{"1.1900", "0.00001"}},
-		{"text", canon.Bytes, []string{"'Straße'", "''"}}, {"varchar(9)", canon.Bytes, []string{"'a '"}},
-		{"char(9)", canon.BytesTrim, []string{"'pad'"}},
-		{"uuid", canon.UUID, []string{"'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'"}},
-		{"boolean", canon.Bool, []string{"true", "false"}},
-		{"date", canon.Date, []string{"'2024-02-29'"}},
-		{"bytea", canon.Bytea, []string{`'\x00ff'`}},
-	}
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
 		r := newRig(t, s)
-		columns := mysql
+		columns := mysqlLiterals
 		if r.postgres() {
-			columns = postgres
+			columns = postgresLiterals
 		}
 		ddl, kinds := "id INT PRIMARY KEY", map[string]canon.Kind{}
 		for i, c := range columns {
