@@ -21,43 +21,36 @@ type relay struct {
 	server   string
 	request  func(b []byte) (answer []byte)
 	reply    func(request, b []byte) []byte
+	whole    func(request, reply []byte) // a whole reply has gone by
 	wg       sync.WaitGroup
 }
 
-func startRelay(t *testing.T, server string) *relay {
+func (r *relay) start(t *testing.T, server string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &relay{listener: l, server: server}
+	r.listener, r.server = l, server
 	t.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
 		}
 		r.wg.Wait()
 	})
-	return r
-}
-
-func (r *relay) serve(t *testing.T) {
-	r.wg.Add(1)
-	go func() {
-		defer r.wg.Done()
+	r.wg.Go(func() {
 		for {
-			client, err := r.listener.Accept()
+			client, err := l.Accept()
 			if err != nil {
 				return
 			}
-			r.wg.Add(1)
-			go func() {
-				defer r.wg.Done()
+			r.wg.Go(func() {
 				if err := r.session(client); err != nil {
 					t.Log("relay:", err)
 				}
-			}()
+			})
 		}
-	}()
+	})
 }
 
 // session copies both ways until either side closes. The gate's sessions send
@@ -68,7 +61,7 @@ func (r *relay) session(client net.Conn) error {
 		return errors.Join(err, client.Close())
 	}
 	var mu sync.Mutex
-	var newest []byte
+	var newest, answer []byte
 	done := make(chan error, 1)
 	go func() {
 		buf := make([]byte, 64<<10)
@@ -80,6 +73,7 @@ func (r *relay) session(client net.Conn) error {
 			}
 			mu.Lock()
 			b := r.reply(newest, buf[:n])
+			answer = append(answer, b...)
 			mu.Unlock()
 			if _, err := client.Write(b); err != nil {
 				done <- client.Close()
@@ -94,13 +88,15 @@ func (r *relay) session(client net.Conn) error {
 			return errors.Join(server.Close(), <-done)
 		}
 		mu.Lock()
-		newest = append([]byte(nil), buf[:n]...)
-		answer := r.request(newest)
-		mu.Unlock()
-		to, b := io.Writer(server), newest
-		if answer != nil {
-			to, b = client, answer
+		if r.whole != nil && newest != nil {
+			r.whole(newest, answer)
 		}
+		newest, answer = append([]byte(nil), buf[:n]...), nil
+		to, b := io.Writer(server), newest
+		if known := r.request(newest); known != nil {
+			to, b, answer = client, known, known
+		}
+		mu.Unlock()
 		if _, err := to.Write(b); err != nil {
 			return errors.Join(server.Close(), <-done)
 		}
@@ -129,7 +125,7 @@ func TestFindsPlantedDifferences(t *testing.T) {
 		"a SQLSTATE, PostgreSQL":    {upstream.Postgres15, otherCode},
 	} {
 		t.Run(name, func(t *testing.T) {
-			report := runThroughRelay(t, c.kind, noAnswer, c.reply)
+			report := runThroughRelay(t, c.kind, &relay{request: noAnswer, reply: c.reply})
 			if report.Differences == 0 {
 				t.Errorf("seed %d: %d calls and not one difference found", report.Seed, report.Calls)
 			}
@@ -147,20 +143,19 @@ func TestFindsStaleAnswers(t *testing.T) {
 				isText := len(request) > 5 && (request[0] == 'Q' || request[4] == wire.ComQuery)
 				return isText && bytes.Contains(request, []byte("SELECT")) && bytes.Contains(request, []byte("items")) && !bytes.Contains(request, []byte("lane"))
 			}
-			remember := func(request, b []byte) []byte {
+			remember := func(request, reply []byte) {
 				mu.Lock()
 				defer mu.Unlock()
 				if cacheable(request) && kept[string(request)] == nil {
-					kept[string(request)] = append([]byte(nil), b...)
+					kept[string(request)] = reply
 				}
-				return b
 			}
 			answer := func(request []byte) []byte {
 				mu.Lock()
 				defer mu.Unlock()
 				return kept[string(request)]
 			}
-			report := runThroughRelay(t, kind, answer, remember)
+			report := runThroughRelay(t, kind, &relay{request: answer, reply: asIs, whole: remember})
 			if report.Differences == 0 {
 				t.Errorf("seed %d: %d calls, %d answers kept for ever, and not one difference found", report.Seed, report.Calls, len(kept))
 			}
@@ -168,16 +163,14 @@ func TestFindsStaleAnswers(t *testing.T) {
 	}
 }
 
-func runThroughRelay(t *testing.T, kind upstream.Kind, request func([]byte) []byte, reply func(request, b []byte) []byte) Report {
+func runThroughRelay(t *testing.T, kind upstream.Kind, r *relay) Report {
 	t.Helper()
 	s := upstream.Need(t, kind)
 	target, err := wire.Parse(s.DSN())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := startRelay(t, target.Address())
-	r.request, r.reply = request, reply
-	r.serve(t)
+	r.start(t, target.Address())
 	through := target.At("127.0.0.1", r.listener.Addr().(*net.TCPAddr).Port)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -195,7 +188,7 @@ func runThroughRelay(t *testing.T, kind upstream.Kind, request func([]byte) []by
 func TestRelayIsInnocent(t *testing.T) {
 	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.Postgres15} {
 		t.Run(string(kind), func(t *testing.T) {
-			if report := runThroughRelay(t, kind, noAnswer, asIs); report.Differences != 0 {
+			if report := runThroughRelay(t, kind, &relay{request: noAnswer, reply: asIs}); report.Differences != 0 {
 				t.Errorf("seed %d: %d differences", report.Seed, report.Differences)
 			}
 		})
