@@ -228,7 +228,7 @@ func statusOffset(m wire.Message) (int, bool) {
 }
 
 // meaningful masks what two sessions of one server may differ in: the lane
-// table's name, the statement's number, whether the query was slow, the order
+// table's name, the statement's number, how the query was run, the order
 // of session state changes.
 func (l *mysqlLane) meaningful(m wire.Message) wire.Message {
 	m.Body = l.places.neutral(m.Body)
@@ -236,7 +236,7 @@ func (l *mysqlLane) meaningful(m wire.Message) wire.Message {
 		copy(m.Body[1:5], "id__")
 	}
 	if at, ok := statusOffset(m); ok {
-		status := binary.LittleEndian.Uint16(m.Body[at:]) &^ wire.StatusQueryWasSlow
+		status := binary.LittleEndian.Uint16(m.Body[at:]) &^ wire.StatusOfPlan
 		binary.LittleEndian.PutUint16(m.Body[at:], status)
 		if m.Kind == wire.KindOK && status&statusSessionChanged != 0 && l.c.Caps&wire.CapSessionTrack != 0 {
 			m.Body = append(m.Body[:at+4:at+4], wire.SortStateChanges(m.Body[at+4:])...)

@@ -55,8 +55,9 @@ const (
 const (
 	statusMoreResults  uint16 = 0x0008
 	statusCursorExists uint16 = 0x0040
-	// StatusQueryWasSlow tells of the clock, not of the data.
-	StatusQueryWasSlow uint16 = 0x0800
+	// StatusOfPlan are the flags that tell how a query was run, not what it
+	// returned: no good index used, no index used, was slow.
+	StatusOfPlan uint16 = 0x0010 | 0x0020 | 0x0800
 )
 
 const maxPacketBytes = 1<<24 - 1
