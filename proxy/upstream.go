@@ -141,13 +141,16 @@ func (u *Upstream) connect(ctx context.Context) error {
 	return err
 }
 
+// marksOf is what the feed may do to the store. Tests put faults in between.
+var marksOf = func(s *cache.Store) feed.Marks { return s }
+
 // startFeed starts planner and feed, in this order: the feed tells the planner
 // of changed definitions. A feed that cannot start is not fatal: Freshet then
 // forwards, and says so loudly.
 func (u *Upstream) startFeed(ctx context.Context, c Config) {
 	var tracker *feed.Tracker
 	if u.Store != nil {
-		tracker = feed.NewTracker(u.Store)
+		tracker = feed.NewTracker(marksOf(u.Store))
 	}
 	u.Planner = planner.New(planner.Config{Dialect: u.plannerDialect(), Version: u.Server.Version,
 		Querier: sideQuerier{u.db}, Tracker: tracker, Log: u.log})
@@ -157,7 +160,7 @@ func (u *Upstream) startFeed(ctx context.Context, c Config) {
 	if c.Feed == "off" {
 		u.feedOff = "--feed off"
 	} else if f, err := feed.Open(ctx, feed.Config{
-		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), Store: u.Store, Tracker: tracker, Log: u.log,
+		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), Store: marksOf(u.Store), Tracker: tracker, Log: u.log,
 		OnSchemaChange: u.Planner.SchemaChanged,
 	}); err != nil {
 		u.feedOff = err.Error()

@@ -15,7 +15,14 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	ls := h.link()
 	ls.user = h.s.ID
 	switch classOf(o.st) {
-	case planner.ClassRead, planner.ClassTransaction:
+	case planner.ClassRead:
+		// A read in a transaction may show what the feed has not applied; once
+		// the transaction is over, no older answer is to follow.
+		h.wrote = h.wrote || h.tx != pg.TxIdle
+		return
+	case planner.ClassTransaction:
+		// The class is that of the most severe of the text's statements.
+		h.wrote = h.wrote || several(text)
 		return
 	case planner.ClassWrite, planner.ClassSchema:
 		h.wrote = true
@@ -37,6 +44,11 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	}
 }
 
+// several tells whether a text may hold more than one statement.
+func several(text []byte) bool {
+	return bytes.IndexByte(bytes.TrimRight(text, "; \t\r\n"), ';') >= 0
+}
+
 // considerNames makes the client's statement names the link's, before a text
 // is sent that may speak of them. It tells false when it has to be known first
 // which names there are; the client is then held until it is.
@@ -53,7 +65,7 @@ func (h *handler) considerNames(st *planner.Statement, text []byte) bool {
 		h.awaitAnswers()
 		return false
 	}
-	h.goNative()
+	h.goNative(false)
 	return true
 }
 
@@ -83,23 +95,26 @@ func (h *handler) asksSequences(ls *linkState) {
 }
 
 // goNative gives the client's statements their own names on the link, since
-// its SQL may speak of them. Outside a batch each has a Sync of its own, so
-// that one that cannot be parsed any more is merely not there. In a batch an
-// error drops the rest of it, the statement that spoke of names included; the
-// link is then asked what it has.
-func (h *handler) goNative() {
+// its SQL may speak of them. Outside a batch each has a Sync of its own; in a
+// batch an error drops the rest of it, the statement that spoke of names
+// included. After an error the link is asked what it has, unless that is what
+// is being acted on (asked): then what cannot be parsed is merely not there.
+func (h *handler) goNative(asked bool) {
 	if h.native || h.tx == pg.TxFailed {
 		return // a failed transaction parses nothing, and runs none of these either
 	}
 	alone := !h.batch
-	h.native, h.nativeIs = alone, presence{sure: alone, batch: h.statements.batch}
-	action, undo := pg.ActionHide, func() {}
-	if !alone {
-		action = pg.ActionSwallow
-		undo = func() { h.native, h.dirty, h.nativeIs.sure = false, true, true }
+	h.native, h.nativeIs = alone, presence{sure: true}
+	action := pg.ActionSwallow
+	if alone {
+		action = pg.ActionHide
+	}
+	undo := func() { h.native, h.dirty, h.nativeIs.sure = false, true, true }
+	if asked {
+		undo = nil
 	}
 	h.statements.all(func(s *statement) {
-		h.native = true
+		h.native, h.nativeIs = true, presence{sure: asked, batch: h.statements.batch}
 		h.replies.Push(pg.ReplyClose, action, &op{})
 		h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
 		h.sendOwnParse(s.name, s, action, &op{undo: undo, done: h.nativeIs.arrived})

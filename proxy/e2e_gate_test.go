@@ -1,0 +1,55 @@
+package proxy_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/bench/gate"
+	"freshet/bench/upstream"
+	"freshet/proxy"
+)
+
+// runGate compares direct with through; the seed is printed when it matters.
+func runGate(t *testing.T, r *rig, calls int) (gate.Report, string) {
+	t.Helper()
+	var out strings.Builder
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	report, err := gate.Run(ctx, gate.Config{Direct: r.server.DSN(), Through: r.url(), Calls: calls,
+		Seed: rand.Uint64(), MaxStaleness: time.Second, HTTP: r.http, Sessions: 6, Out: &out})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report, out.String()
+}
+
+// Every byte that means something to a client is the server's own.
+func TestGate(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		report, differences := runGate(t, r, 13500)
+		if report.Differences != 0 {
+			t.Errorf("%s\n%s", report, differences)
+		}
+		if report.Hits < int64(report.Reads)/20 {
+			t.Errorf("only %d of %d reads were hits: the comparison says little", report.Hits, report.Reads)
+		}
+		t.Log(report)
+	})
+}
+
+// A gate that cannot fail proves nothing: with every third invalidation
+// forgotten it must find wrong answers.
+func TestGateFindsForgottenInvalidations(t *testing.T) {
+	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.Postgres15} {
+		t.Run(string(kind), func(t *testing.T) {
+			proxy.ForgetMarks(t, 3)
+			r := newRig(t, upstream.Need(t, kind), proxy.Config{})
+			if report, _ := runGate(t, r, 13500); report.Differences == 0 {
+				t.Errorf("no difference found: %s", report)
+			}
+		})
+	}
+}
