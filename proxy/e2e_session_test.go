@@ -248,6 +248,33 @@ func TestCommands(t *testing.T) {
 	})
 }
 
+// A command inside a transaction is answered and leaves it as it is.
+func TestCommandInATransaction(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		tb := r.table(t, "id INT PRIMARY KEY, n INT", "1,10")
+		extra := ""
+		if r.postgres() {
+			extra = "default_query_exec_mode=simple_protocol"
+		}
+		tx, err := r.open(t, extra).Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback() //nolint:errcheck // committed below
+		mustExec(t, tx, "UPDATE "+tb+" SET n = 11 WHERE id = 1")
+		ask(tx, "SELECT n FROM "+tb+" WHERE id = 1")
+		if got := ask(tx, "EXPLAIN LAST STATEMENT"); !strings.Contains(got, "upstream|inside a transaction") {
+			t.Errorf("EXPLAIN LAST STATEMENT: %s", got)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if got := ask(r.direct, "SELECT n FROM "+tb); !strings.Contains(got, "11") {
+			t.Errorf("after COMMIT: %s", got)
+		}
+	})
+}
+
 func TestHealthAndMetrics(t *testing.T) {
 	everywhere(t, func(t *testing.T, r *rig) {
 		tb := r.table(t, "id INT PRIMARY KEY, n INT", "1,10")

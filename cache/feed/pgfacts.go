@@ -64,16 +64,24 @@ const oldestPostgres = 130000
 func (f pgFacts) needs() []need {
 	return []need{
 		{f.number >= oldestPostgres, "the server is PostgreSQL " + f.version, "upgrade to PostgreSQL 13 or later"},
-		{!f.standby, "the server is a standby", "point Freshet at the primary"},
+		{!f.standby, either(f.standby, "the server is a standby", "the server is a primary"), "point Freshet at the primary"},
 		{f.walLevel == "logical", "wal_level is " + f.walLevel, "ALTER SYSTEM SET wal_level = 'logical'; then restart the server"},
 		{f.slots < f.slotsMost, fmt.Sprintf("%d of %d replication slots are taken", f.slots, f.slotsMost),
 			fmt.Sprintf("ALTER SYSTEM SET max_replication_slots = %d; then restart the server", f.slotsMost+4)},
 		{f.senders < f.sendersMost, fmt.Sprintf("%d of %d WAL senders are taken", f.senders, f.sendersMost),
 			fmt.Sprintf("ALTER SYSTEM SET max_wal_senders = %d; then restart the server", f.sendersMost+4)},
-		{f.replication, "role " + f.user + " may not replicate", "ALTER ROLE " + quoteIdent(f.user) + " REPLICATION"},
-		{f.create || f.published, "role " + f.user + " may not create a publication in database " + f.database,
+		{f.replication, "role " + f.user + either(f.replication, " may replicate", " may not replicate"), "ALTER ROLE " + quoteIdent(f.user) + " REPLICATION"},
+		{f.create || f.published, "role " + f.user + either(f.create || f.published, " may publish in database ", " may not create a publication in database ") + f.database,
 			"GRANT CREATE ON DATABASE " + quoteIdent(f.database) + " TO " + quoteIdent(f.user)},
 	}
+}
+
+// either words a fact as it is.
+func either(is bool, yes, no string) string {
+	if is {
+		return yes
+	}
+	return no
 }
 
 // check is Open's look at the server.

@@ -83,7 +83,7 @@ func (h *handler) offerConsole(text []byte, done func(*proxy.Result)) bool {
 func (h *handler) consoleQuery(text []byte) bool {
 	return h.offerConsole(text, func(r *proxy.Result) {
 		out := appendDescription(nil, r)
-		h.s.Write(append(appendResult(out, r), readyIdle...))
+		h.s.Write((&pg.ReadyForQuery{Status: h.tx}).Append(appendResult(out, r)))
 	})
 }
 

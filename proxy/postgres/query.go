@@ -18,6 +18,10 @@ func (h *handler) query(body, frame []byte) bool {
 			return ok
 		}
 	}
+	if h.claim == nil && h.tx == pg.TxOpen && h.replies.Idle() && !h.batch && !h.passthrough &&
+		consoleKind(m.Text) != notConsole && h.consoleQuery(m.Text) {
+		return true
+	}
 	st, ok := h.planned(m.Text, nil, nil)
 	if !ok {
 		return false
