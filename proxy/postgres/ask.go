@@ -47,7 +47,7 @@ func (h *handler) become(now state) {
 		h.reconcile(now.names)
 		h.native = len(now.names) > 0
 	case len(now.names) > 0: // made by SQL that was not seen coming
-		h.goNative()
+		h.goNative(true)
 	}
 	if now.ours != itoa(len(ls.prepared)) {
 		// Something closed statements behind our back; what is left is not known.

@@ -19,15 +19,6 @@ func setUp(t *testing.T, r *rig) *peer {
 	return admin
 }
 
-// source tells where the peer's last answer came from.
-func (p *peer) source() string {
-	p.t.Helper()
-	v := p.value("explain last statement")
-	v = strings.TrimPrefix(v, `Data ["`)
-	source, _, _ := strings.Cut(v, `"`)
-	return source
-}
-
 // untilHit repeats groups until the last answer was a hit.
 func (p *peer) untilHit(what string, groups ...group) {
 	p.t.Helper()

@@ -113,15 +113,19 @@ func (r *rig) peer(t testing.TB, through bool, extra ...string) *peer {
 
 func (p *peer) send(messages ...pgproto3.FrontendMessage) {
 	p.t.Helper()
-	if err := p.line.SetDeadline(time.Now().Add(patience)); err != nil {
+	if err := p.trySend(messages...); err != nil {
 		p.t.Fatal(err)
+	}
+}
+
+func (p *peer) trySend(messages ...pgproto3.FrontendMessage) error {
+	if err := p.line.SetDeadline(time.Now().Add(patience)); err != nil {
+		return err
 	}
 	for _, m := range messages {
 		p.front.Send(m)
 	}
-	if err := p.front.Flush(); err != nil {
-		p.t.Fatal(err)
-	}
+	return p.front.Flush()
 }
 
 // read returns the server's messages, as text, until n of the type of last

@@ -71,8 +71,7 @@ type handler struct {
 	cancels                            int  // cancel requests on their way upstream
 	farewell                           bool // the server said goodbye; the client has it
 
-	streaming  int  // bytes of a large server message that still pass
-	streamsOn  bool // they go to the client
+	streaming  int // bytes of a large server message that still pass
 	found      found
 	lastParams [][]byte
 	params     []planner.Param

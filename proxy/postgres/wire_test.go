@@ -17,8 +17,6 @@ import (
 type script struct {
 	name   string
 	groups []group
-	// once: the script leaves something behind, so it runs a single time each way.
-	once bool
 }
 
 type group struct {
@@ -193,7 +191,7 @@ var scripts = []script{
 	{name: "a large row and a large parameter", groups: []group{
 		g(q("select repeat('x', 300000)")), g(parse("", "select length($1::text)"), bind("", "", strings.Repeat("y", 3<<20)), exec("", 0), sync),
 		g(q("select length('" + strings.Repeat("z", 2<<20) + "')"))}},
-	{name: "sync alone", groups: []group{g(sync), g(sync, sync), group{messages: []pgproto3.FrontendMessage{flush}}, g(q("select 1"))}},
+	{name: "sync alone", groups: []group{g(sync), g(sync, sync), {messages: []pgproto3.FrontendMessage{flush}}, g(q("select 1"))}},
 }
 
 const wireSetUp = `
