@@ -97,7 +97,7 @@ type limboSegment struct {
 // for those, what is worth most would be dropped to make room for what is new.
 func (sh *shard) takeSegment(moving bool) int32 {
 	sh.reap()
-	seg := none
+	var seg int32
 	if n := len(sh.free); n > 1 || n == 1 && moving {
 		seg = sh.free[n-1]
 		sh.free = sh.free[:n-1]

@@ -46,7 +46,6 @@ type Store struct {
 	recent    recent
 	segments  []segment
 	maxEntry  int
-	behind    func()
 
 	recentMem, ghostMem memory
 

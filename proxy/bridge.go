@@ -27,10 +27,8 @@ func Bridge(line net.Conn) (net.Conn, error) {
 	pump := func(to, from net.Conn) {
 		// An error ends the line either way; the reader at the other end
 		// sees it as a close.
-		if _, err := io.Copy(to, from); err != nil && !gone(err) {
-			err = errors.Join(to.Close(), from.Close())
-		}
-		if errors.Join(to.Close(), from.Close()) != nil {
+		_, err := io.Copy(to, from)
+		if err = errors.Join(err, to.Close(), from.Close()); err != nil {
 			return
 		}
 	}

@@ -24,9 +24,8 @@ type pipe struct {
 }
 
 type pipeHandler struct {
-	s       *Session
-	p       *pipe
-	pending []byte
+	s *Session
+	p *pipe
 }
 
 func (p *pipe) NewHandler(s *Session) Handler { return &pipeHandler{s: s, p: p} }

@@ -28,7 +28,6 @@ type Loop struct {
 	nowNanos int64 // shared by the whole event; 0 until somebody asks
 	dirty    []*Socket
 	closing  []*Socket
-	entered  []*cache.Reader
 	touched  []*Session
 	buffers  [][]byte
 	key      []byte

@@ -124,7 +124,7 @@ func (m sink) store(u *Upstream) {
 	m.gauge(descEntries, float64(st.Entries))
 	m.gauge(descBytes, float64(st.Bytes))
 	m.gauge(descLimit, float64(st.LimitBytes))
-	m.counter(descEvictions, uint64(st.Evictions))
+	m.counter(descEvictions, st.Evictions)
 }
 
 func (m sink) feed(u *Upstream) {

@@ -107,7 +107,7 @@ func TestContexts(t *testing.T) {
 		}
 		seen[id] = i
 	}
-	if c.id([]byte("x")) != c.id([]byte("x")) {
+	if first, again := c.id([]byte("x")), c.id([]byte("x")); first != again {
 		t.Fatal("the same context has two ids")
 	}
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"errors"
-	"io"
 	"net"
 	"os"
 
@@ -273,9 +272,4 @@ func closeFD(fd int) {
 	if err := unix.Close(fd); err != nil && !errors.Is(err, unix.EBADF) {
 		return
 	}
-}
-
-// gone says whether an error is only the peer's ordinary leaving.
-func gone(err error) bool {
-	return err == nil || errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET) || errors.Is(err, unix.EPIPE)
 }

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -85,7 +86,8 @@ func (t *Target) readTimeout() error {
 
 // hideDSN keeps a parse error from repeating the DSN and its password.
 func hideDSN(err error) error {
-	if e, ok := err.(*url.Error); ok {
+	var e *url.Error
+	if errors.As(err, &e) {
 		return e.Err
 	}
 	return err

@@ -256,8 +256,8 @@ func mysqlLogin(t wire.Target) func(ctx context.Context) ([]wire.Message, error)
 		if err == nil {
 			return nil, errors.Join(errLetIn, c.Close())
 		}
-		refused, ok := err.(*wire.MySQLError)
-		if !ok {
+		var refused *wire.MySQLError
+		if !errors.As(err, &refused) {
 			return nil, err
 		}
 		// The server names the client's host as it resolves it.

@@ -119,14 +119,9 @@ func (r *runner) play(ctx context.Context, p *pair, calls []call) error {
 			return nil
 		}
 		r.report.Calls++
-		whole := true
-		if c.class == write {
-			var err error
-			if whole, err = r.write(p, c); err != nil {
-				return err
-			}
-		} else {
-			whole = r.compare(p, c)
+		whole, err := r.step(p, c)
+		if err != nil {
+			return err
 		}
 		if !whole {
 			r.closePair(p)
@@ -137,6 +132,14 @@ func (r *runner) play(ctx context.Context, p *pair, calls []call) error {
 		}
 	}
 	return nil
+}
+
+// step makes one call; it is false when the pair has to start again.
+func (r *runner) step(p *pair, c call) (whole bool, err error) {
+	if c.class == write {
+		return r.write(p, c)
+	}
+	return r.compare(p, c), nil
 }
 
 // write runs c once. The session's settings may make the server refuse it (an

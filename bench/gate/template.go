@@ -54,14 +54,6 @@ func rowsOf(r *rand.Rand) any    { return int64(1 + r.IntN(7)) }
 func timeOf(r *rand.Rand) any    { return epoch.Add(time.Duration(r.IntN(itemCount)) * 25 * time.Hour) }
 func freshWord(r *rand.Rand) any { return words[r.IntN(len(words))] + string(rune('a'+r.IntN(26))) }
 
-// skewed draws from 1 to n, mostly the first few.
-func skewed(r *rand.Rand, n int) int64 {
-	if r.IntN(3) > 0 {
-		n = min(n, 4)
-	}
-	return int64(1 + r.IntN(n))
-}
-
 // orNull makes one draw in n NULL.
 func orNull(n int, a arg) arg {
 	return func(r *rand.Rand) any {

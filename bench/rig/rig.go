@@ -78,7 +78,7 @@ func (c *child) line(ctx context.Context) (string, error) {
 	case l, ok := <-c.lines:
 		if !ok {
 			<-c.ended
-			return "", fmt.Errorf("%s ended (%v): %s", c.cmd.Path, c.err, c.log)
+			return "", fmt.Errorf("%s ended (%w): %s", c.cmd.Path, c.err, c.log)
 		}
 		return l, nil
 	case <-ctx.Done():
@@ -90,7 +90,7 @@ func (c *child) line(ctx context.Context) (string, error) {
 func (c *child) stop() error {
 	select {
 	case <-c.ended:
-		return fmt.Errorf("%s had ended (%v): %s", c.cmd.Path, c.err, c.log)
+		return fmt.Errorf("%s had ended (%w): %s", c.cmd.Path, c.err, c.log)
 	default:
 	}
 	err := c.cmd.Process.Signal(syscall.SIGTERM)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -113,7 +114,7 @@ func DialMySQL(ctx context.Context, t Target, o MySQLOptions) (*MySQLConn, error
 // closing closes what err has made useless and keeps err as the reason.
 func closing(c io.Closer, err error) error {
 	if cerr := c.Close(); cerr != nil {
-		return fmt.Errorf("%w (and closing: %v)", err, cerr)
+		return fmt.Errorf("%w (and closing: %w)", err, cerr)
 	}
 	return err
 }
@@ -178,7 +179,7 @@ func (c *MySQLConn) ReadPacket() ([]byte, error) {
 }
 
 func noEOF(err error) error {
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}
 	return err

@@ -291,7 +291,7 @@ func TestPostgresComparisons(t *testing.T) {
 }
 
 func FuzzBinary(f *testing.F) {
-	f.Add(uint8(Decimal), uint32(OIDNumeric), []byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 1})
+	f.Add(uint8(Decimal), OIDNumeric, []byte{0, 1, 0, 0, 0, 0, 0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, kind uint8, oid uint32, data []byte) {
 		dst := []byte("x")
 		out, _ := AppendBinary(Kind(kind), dst, oid, data)

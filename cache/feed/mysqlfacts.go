@@ -54,10 +54,10 @@ func readMySQLFacts(c *client.Conn) (mysqlFacts, error) {
 
 // logStatus is where the server's log is, and what is left out of it.
 type logStatus struct {
-	file             string
-	offset           uint64
-	doDB, ignoreDB   []string
-	none, privileged bool
+	file           string
+	offset         uint64
+	doDB, ignoreDB []string
+	none           bool
 }
 
 // readLogStatus asks in the spelling of MySQL 8.2 and later, then in the old one.

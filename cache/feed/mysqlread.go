@@ -205,7 +205,7 @@ func (r *mysqlReader) beat(e binlog.Event) error {
 
 // unpack applies a compressed transaction. The events inside have no places.
 func (r *mysqlReader) unpack(e binlog.Event, cut bool) error {
-	err := error(binlog.ErrTooLarge)
+	var err error = binlog.ErrTooLarge
 	if !cut {
 		err = r.payload.Each(e.Body, func(inner binlog.Event) error { return r.apply(inner, false) })
 	}

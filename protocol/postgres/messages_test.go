@@ -202,7 +202,7 @@ func TestStartup(t *testing.T) {
 
 func TestStartupRequests(t *testing.T) {
 	key := BackendKeyData{ProcessID: 7, Secret: bytes.Repeat([]byte{1}, 32)}
-	cancel := CancelRequest{ProcessID: key.ProcessID, Secret: key.Secret}
+	cancel := CancelRequest(key)
 	for _, tc := range []struct {
 		wire []byte
 		want StartupKind

@@ -51,8 +51,10 @@ func KindOfStartup(body []byte) (StartupKind, error) {
 	return StartupUnsupported, nil
 }
 
-// AppendSSLRequest and AppendGSSENCRequest append the requests for encryption.
-func AppendSSLRequest(dst []byte) []byte    { return appendUint32(appendUint32(dst, 8), codeSSL) }
+// AppendSSLRequest appends the request to encrypt by TLS.
+func AppendSSLRequest(dst []byte) []byte { return appendUint32(appendUint32(dst, 8), codeSSL) }
+
+// AppendGSSENCRequest appends the request to encrypt by GSSAPI.
 func AppendGSSENCRequest(dst []byte) []byte { return appendUint32(appendUint32(dst, 8), codeGSSENC) }
 
 // Option is one name and value of a startup message.
