@@ -61,10 +61,21 @@ func (h *handler) command(p []byte) bool {
 	case wire.ComProcessKill:
 		return h.processKill(p)
 	}
+	if p[0] > lastCommand && p[0] < firstExtension {
+		return h.relay(p) // the server says that it knows no such command
+	}
 	h.s.Forwarded(nil, "a command that is not passed on")
 	h.fail(wire.NewError(wire.ErrNumUnknownCommand, "Unknown command"))
 	return true
 }
+
+// Commands above lastCommand (COM_SUBSCRIBE_GROUP_REPLICATION_STREAM) and below
+// MariaDB's extensions are none anywhere. The others that have no case turn the
+// connection into something else (replication, cloning) and are refused.
+const (
+	lastCommand    = 0x21
+	firstExtension = 0xf0
+)
 
 // malformed answers a command that cannot be read.
 func (h *handler) malformed() bool {

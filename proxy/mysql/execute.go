@@ -19,7 +19,7 @@ func (h *handler) execute(p []byte) bool {
 	}
 	s := h.statements[id]
 	if s == nil {
-		return h.unknownStatement(id, "mysqld_stmt_execute")
+		return h.unknownStatement(p, id)
 	}
 	if h.stage.joined {
 		h.past.read(p, s)
@@ -65,6 +65,8 @@ func (h *handler) executeKey(s *statement, e *wire.Execute) []byte {
 func (h *handler) considerExecute(s *statement, e *wire.Execute, mayRead bool) bool {
 	h.stage.effects = s.effects
 	switch {
+	case s.effects&effRowCount != 0 && h.past.lost():
+		return h.rowCount([]byte(s.text), true)
 	case s.plan == nil:
 		h.s.Forwarded(nil, "not a read")
 	case !mayRead:

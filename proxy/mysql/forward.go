@@ -49,7 +49,7 @@ func (h *handler) forward(instead []byte, e expect) bool {
 		return h.stage.answered
 	}
 	if !h.keepsDiagnostics(&e) {
-		h.hold &^= holdDiagnostics
+		h.hold &^= soft
 	}
 	e.fill, h.stage.fill = h.stage.fill, nil
 	if instead != nil {

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"time"
+
 	"freshet/cache"
 	"freshet/planner"
 	wire "freshet/protocol/mysql"
@@ -65,8 +67,12 @@ type handler struct {
 
 	// waits: for a link since this ticket; 0 when not.
 	waits uint64
-	queue []expect
-	reply reply
+	// restUntil is when a link held for ROW_COUNT() alone is given back;
+	// resting, that a timer runs for it.
+	restUntil time.Time
+	resting   bool
+	queue     []expect
+	reply     reply
 	// concluding: the client's command is over, and what the link still has
 	// to tell, or its return to the pool, is not.
 	concluding bool

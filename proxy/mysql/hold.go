@@ -7,31 +7,37 @@ const (
 	// holdDiagnostics: the last statement left an error or warnings, which the
 	// next may ask for. It ends with the next statement.
 	holdDiagnostics hold = 1 << iota
-	holdVariables        // user variables
-	holdTemporary        // temporary tables
-	holdPrepare          // PREPARE in text
-	holdLocks            // LOCK TABLES, FLUSH TABLES … WITH READ LOCK
-	holdNamedLock        // GET_LOCK
-	holdHandler          // HANDLER … OPEN
-	holdXA               // XA transactions
-	holdRole             // SET ROLE
-	holdNextTrans        // SET TRANSACTION: holds for the next transaction only
-	holdSetting          // a setting that Dial cannot bring about
-	holdCursor           // an open cursor
-	holdLongData         // COM_STMT_SEND_LONG_DATA before its execution
-	holdTracking         // the client changed session tracking: no longer known what changes
-	holdUnknown          // the server told of a change that nothing explains
+	// holdCount: the last statement was no read, and the next may ask for
+	// ROW_COUNT(). It ends with the next statement, or soon by itself.
+	holdCount
+	holdVariables // user variables
+	holdTemporary // temporary tables
+	holdPrepare   // PREPARE in text
+	holdLocks     // LOCK TABLES, FLUSH TABLES … WITH READ LOCK
+	holdNamedLock // GET_LOCK
+	holdHandler   // HANDLER … OPEN
+	holdXA        // XA transactions
+	holdRole      // SET ROLE
+	holdNextTrans // SET TRANSACTION: holds for the next transaction only
+	holdSetting   // a setting that Dial cannot bring about
+	holdCursor    // an open cursor
+	holdLongData  // COM_STMT_SEND_LONG_DATA before its execution
+	holdTracking  // the client changed session tracking: no longer known what changes
+	holdUnknown   // the server told of a change that nothing explains
 )
 
 // opaque are those under which an answer from the store might not be what this
 // session would be told: temporary tables hide others, roles change rights.
 const opaque = holdTemporary | holdLocks | holdXA | holdRole | holdNextTrans | holdTracking | holdUnknown
 
+// soft are those that are given up when others wait for a link.
+const soft = holdDiagnostics | holdCount
+
 // lasting are those whose loss the client must not miss: if the link is lost,
 // so is the session.
-const lasting = ^holdDiagnostics
+const lasting = ^soft
 
-var holdNames = []string{"diagnostics of the last statement", "user variables", "temporary tables", "PREPARE", "table locks",
+var holdNames = []string{"diagnostics of the last statement", "ROW_COUNT() of the last statement", "user variables", "temporary tables", "PREPARE", "table locks",
 	"named locks", "HANDLER", "XA", "SET ROLE", "SET TRANSACTION", "a setting", "a cursor", "long data",
 	"session tracking changed by the client", "an unknown change of state"}
 
@@ -49,9 +55,11 @@ func (x hold) String() string {
 // the session's state is known.
 type owed struct {
 	status    bool // an error came: what became of the transaction?
+	ping      bool // and what changed before it came?
 	collation bool // collation_connection
 	lastID    bool // LAST_INSERT_ID()
 	changes   bool // the server marked a change and did not say which
+	unknown   bool // and it may be one that it never names
 }
 
 func (o owed) any() bool { return o != owed{} }

@@ -12,7 +12,7 @@ func (h *handler) LinkLost(err error) {
 	pending, first, started := h.pendingReply()
 	h.abandonReplies()
 	h.owed = owed{}
-	h.hold &^= holdDiagnostics
+	h.hold &^= soft
 	switch {
 	case started:
 		h.close()

@@ -57,6 +57,9 @@ func (h *handler) settlePast(e *expect, r *reply) {
 	}
 	t, p := &r.tracker, &h.past
 	p.wrote, p.affected = t.Columns == 0 && !t.Failed, r.affected
+	if p.wrote && e.effects&effQuiet == 0 && !h.up.crowded(h.s.Loop) {
+		h.hold |= holdCount
+	}
 	switch {
 	case t.Failed || e.effects&(effRead|effWarnings) == effWarnings: // SHOW WARNINGS counts nothing
 	case t.Columns > 0:
@@ -92,7 +95,9 @@ func (p *past) asks(eff effects) bool {
 // prime brings the link's diagnostics to the session's past before a statement
 // that asks for them; false means that the command waits, or was answered.
 func (h *handler) prime(eff effects) bool {
-	if eff&(effLastID|effUnproven) != 0 {
+	if eff&changesLastID != 0 && !h.owed.lastID {
+		// Also before an INSERT: one with a value for the column leaves
+		// LAST_INSERT_ID() as it was.
 		h.bringLastID()
 	}
 	p := &h.past
@@ -122,6 +127,9 @@ func (h *handler) prime(eff effects) bool {
 	return true
 }
 
+// changesLastID are the effects that may make LAST_INSERT_ID() another.
+const changesLastID = effLastID | effInsert | effUnproven
+
 // bringLastID makes LAST_INSERT_ID() on the link the session's.
 func (h *handler) bringLastID() {
 	ls := h.link()
@@ -142,7 +150,7 @@ func (h *handler) heardLastID(text string) {
 
 // rowCount answers SELECT ROW_COUNT() after a write whose link was given back.
 // It always returns false: the command is answered.
-func (h *handler) rowCount(text []byte) bool {
+func (h *handler) rowCount(text []byte, binary bool) bool {
 	h.stage.answered = true
 	fields := strings.Fields(strings.TrimRight(string(text), "; \t\r\n"))
 	if len(fields) != 2 && len(fields) != 4 || !strings.EqualFold(fields[0], "SELECT") || !strings.EqualFold(fields[1], "ROW_COUNT()") ||
@@ -152,12 +160,9 @@ func (h *handler) rowCount(text []byte) bool {
 	}
 	name, value := fields[len(fields)-1], strconv.FormatUint(h.past.affected, 10)
 	h.past.wrote = false
-	h.writeResult(&wire.Result{Columns: []wire.Column{wire.IntColumn(strings.Trim(name, "`"))}, Rows: [][]*string{{&value}}, Status: h.status})
-	return false
-}
-
-// writeResult answers the current command with a made-up result set.
-func (h *handler) writeResult(r *wire.Result) {
-	h.scratch, _ = r.Append(h.scratch[:0], h.commandSeq()+1, h.caps, false)
+	column := wire.Column{Name: strings.Trim(name, "`"), Collation: wire.CollationBinary, Length: 21, Type: wire.TypeLongLong, Flags: wire.FlagNotNull | wire.FlagBinary}
+	res := wire.Result{Columns: []wire.Column{column}, Rows: [][]*string{{&value}}, Status: h.status}
+	h.scratch, _ = res.Append(h.scratch[:0], h.commandSeq()+1, h.caps, binary)
 	h.s.Write(h.scratch)
+	return false
 }

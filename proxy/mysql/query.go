@@ -58,7 +58,7 @@ func (h *handler) hit(key []byte) bool {
 		return false
 	}
 	h.s.Write(v)
-	if h.hold == holdDiagnostics && h.s.Link != nil {
+	if h.hold != 0 && h.hold&^soft == 0 && h.s.Link != nil {
 		h.hold = 0 // nobody asked
 		h.concluding = !h.conclude()
 	}
@@ -79,7 +79,7 @@ func (h *handler) consider(q wire.Query, mayRead bool) bool {
 	case eff&effKill != 0 && !h.killText(q.Text):
 		return false
 	case eff&effRowCount != 0 && h.past.lost():
-		return h.rowCount(q.Text)
+		return h.rowCount(q.Text, false)
 	case eff&effRead == 0:
 		h.s.Forwarded(nil, "not a read")
 	case mayRead:

@@ -20,6 +20,7 @@ type reply struct {
 	// dirty: it told of changed state, so it is not to be kept.
 	dirty     bool
 	affected  uint64
+	insertID  uint64 // not 0 when some OK had one
 	info      []byte // of the last OK
 	cell      string
 	collation uint16
@@ -169,6 +170,10 @@ func (h *handler) event(event wire.Event, hd wire.Header, body []byte) action {
 	switch event {
 	case wire.EventOK, wire.EventEnd:
 		return h.resultOver(e, event, hd)
+	case wire.EventMetadataEOF:
+		if eof, err := wire.DecodeEOF(body); err == nil && eof.Status.Has(wire.StatusStateChanged) {
+			return h.unmark(e, eof, hd)
+		}
 	case wire.EventPrepareOK:
 		return h.prepared(e, hd)
 	case wire.EventLocalInfile:
@@ -204,9 +209,7 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 	h.serverStatus(ok.Status)
 	h.reply.affected = ok.AffectedRows
 	h.reply.info = append(h.reply.info[:0], ok.Info...)
-	if ok.LastInsertID != 0 && !e.swallow {
-		h.owed.lastID = true
-	}
+	h.reply.insertID |= ok.LastInsertID
 	if ok.Status.Has(wire.StatusMetadataChanged) {
 		h.reply.dirty = true // speaks of this one statement's prepare
 	}
@@ -220,13 +223,7 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 	}
 	if legacyEOF {
 		h.reply.dirty = true
-		// A mark without data. A proven read gets it too, from MariaDB when a
-		// statement is prepared again; it says nothing then.
-		h.owed.changes = h.owed.changes || !e.safe()
-		if e.swallow {
-			return actDrop
-		}
-		return actPass
+		return h.markedEnd(e, ok, hd)
 	}
 	seen := ok
 	seen.State = h.takeChanges(ok.State, e)
@@ -240,6 +237,30 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 	}
 	packet, mark := wire.BeginPacket(h.reply.packet[:0])
 	h.reply.packet, _ = wire.EndPacket(seen.Append(packet, h.caps), mark, hd.Seq)
+	return actReplace
+}
+
+// markedEnd takes an EOF that says that state changed and cannot say which; only
+// MariaDB sends it. A proven read gets it when its statement is prepared again,
+// which says nothing. A text gets it, as a rule, for what only our tracking
+// looks at: the client is not shown it.
+func (h *handler) markedEnd(e *expect, ok wire.OK, hd wire.Header) action {
+	h.owed.changes = h.owed.changes || !e.safe() && e.effects&effStatement == 0
+	h.owed.unknown = h.owed.unknown || e.effects&(effRead|effUnproven) != 0
+	return h.unmark(e, wire.EOF{Warnings: ok.Warnings, Status: ok.Status}, hd)
+}
+
+// unmark takes the mark off an EOF of a text.
+func (h *handler) unmark(e *expect, eof wire.EOF, hd wire.Header) action {
+	switch {
+	case e.swallow:
+		return actDrop
+	case e.cmd != wire.ComQuery:
+		return actPass
+	}
+	eof.Status &^= wire.StatusStateChanged
+	packet, mark := wire.BeginPacket(h.reply.packet[:0])
+	h.reply.packet, _ = wire.EndPacket(eof.Append(packet), mark, hd.Seq)
 	return actReplace
 }
 

@@ -35,6 +35,8 @@ const (
 	effFound                         // asks for FOUND_ROWS
 	effWarnings                      // asks for warnings or errors
 	effQuiet                         // changes no data: SHOW, USE, a plain SET …
+	effInsert                        // may make LAST_INSERT_ID() another
+	effStatement                     // MariaDB's SET STATEMENT … FOR …
 	effCalcFound                     // SQL_CALC_FOUND_ROWS: the next may ask for the count
 )
 
@@ -42,7 +44,7 @@ const (
 // not here are not proven to leave the session alone.
 var firstWords = map[string]effects{
 	"SELECT": effRead, "WITH": effRead, "TABLE": effRead, "VALUES": effRead,
-	"INSERT": 0, "UPDATE": 0, "DELETE": 0, "REPLACE": 0, "LOAD": 0, "TRUNCATE": 0, "ALTER": effConsole, "CREATE": effConsole,
+	"INSERT": effInsert, "UPDATE": 0, "DELETE": 0, "REPLACE": effInsert, "LOAD": effInsert, "TRUNCATE": 0, "ALTER": effConsole, "CREATE": effConsole | effInsert,
 	"DROP": effConsole, "RENAME": 0, "GRANT": 0, "REVOKE": 0, "START": effQuiet, "COMMIT": 0, "ROLLBACK": 0, "SAVEPOINT": 0,
 	"RELEASE": 0, "SHOW": effConsole | effQuiet, "DESCRIBE": effQuiet, "DESC": effQuiet, "EXPLAIN": effConsole, "ANALYZE": 0, "OPTIMIZE": 0, "CHECK": 0,
 	"CHECKSUM": effQuiet, "REPAIR": 0, "HELP": effQuiet, "DO": 0, "FLUSH": effConsole, "RESET": 0, "PURGE": 0,
@@ -71,6 +73,9 @@ func scanText(text []byte, sqlMode string) effects {
 		t := sc.Next()
 		switch t.Kind {
 		case scan.End:
+			if r.eff&effStatement != 0 {
+				r.eff &^= effRead // not as it stands
+			}
 			return r.eff
 		case scan.Broken:
 			return r.eff | effUnproven
@@ -168,7 +173,9 @@ func (r *textReader) pair(w string) {
 	case r.verb == "SET" && w == "ROLE" && r.prev == "SET":
 		r.eff |= effRole
 	case r.verb == "SET" && w == "STATEMENT" && r.prev == "SET":
-		r.eff |= effUnproven
+		r.eff |= effStatement
+	case r.verb == "SET" && w == "FOR" && r.eff&effStatement != 0:
+		r.first, r.eff = true, r.eff&^effQuiet // the statement that it is for
 	case r.verb == "SET" && w == "TRANSACTION" && r.prev == "SET":
 		r.eff |= effNextTrans
 	case r.verb == "SET" && strings.HasPrefix(w, "SESSION_TRACK_"):

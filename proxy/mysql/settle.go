@@ -29,7 +29,7 @@ func (h *handler) settle(e *expect, r *reply) {
 	if t.Warned || e.effects&effCalcFound != 0 {
 		h.hold |= holdDiagnostics
 	}
-	if e.effects&effLastID != 0 {
+	if e.effects&(effLastID|effUnproven) != 0 || e.effects&effInsert != 0 && (t.Failed || r.insertID != 0) {
 		h.owed.lastID = true
 	}
 	h.settlePast(e, r)
@@ -93,13 +93,15 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 	}
 	mariadb := h.s.Upstream.Server.Kind == "mariadb"
 	switch {
-	case t.Failed && eff&effUnproven != 0 && mariadb:
+	case t.Failed && eff&effUnproven != 0 && !mariadb:
+		h.owed.ping = true
+	case t.Failed && eff&effUnproven != 0:
 		// MariaDB keeps what changed before the error to itself (seen on 10.11).
 		h.hold |= holdUnknown
 	case eff&effRead != 0 && !safe && !mariadb && !h.inTransaction() && !h.caps.Has(wire.ClientDeprecateEOF):
 		// A stored function may have changed the session; an EOF does not
 		// tell, but MySQL's next OK does.
-		h.owed.status = true
+		h.owed.status, h.owed.ping = true, true
 	}
 }
 
@@ -131,6 +133,9 @@ func (h *handler) takeChange(c wire.StateChange, e *expect) bool {
 	switch c.Kind {
 	case wire.TrackSystemVariables:
 		name, value := string(c.Name), string(c.Value)
+		if e.effects&effStatement != 0 {
+			return h.shows.variable(name) // it held for that statement only
+		}
 		if !e.swallow && e.effects&effTracking != 0 {
 			h.shows.change(name, value)
 		}
@@ -166,14 +171,14 @@ func (h *handler) conclude() bool {
 	}
 	switch {
 	case h.owed.status:
-		// COM_PING leaves the diagnostics alone; its OK has the status.
-		h.owed.status = false
-		h.ask1([]byte{byte(wire.ComPing)}, expect{})
+		h.askStatus()
 		return false
 	case h.owed.changes:
 		// A flag without data: MariaDB tells with the next change.
-		h.owed.changes = false
-		h.hold |= holdUnknown
+		if h.owed.unknown {
+			h.hold |= holdUnknown
+		}
+		h.owed.changes, h.owed.unknown = false, false
 		h.internal("SET session_track_schema = ON", nil)
 		return false
 	case h.inTransaction():
@@ -184,8 +189,8 @@ func (h *handler) conclude() bool {
 		return false
 	case h.hold != 0:
 		h.s.Link.PinnedBy = h.hold.String()
-		if h.hold == holdDiagnostics {
-			h.up.mayYield(h)
+		if h.hold&^soft == 0 {
+			return h.rest()
 		}
 		return true
 	case h.owed.lastID:
@@ -199,6 +204,22 @@ func (h *handler) conclude() bool {
 	h.s.Link.Key = h.key
 	h.s.ReleaseLink()
 	return true
+}
+
+// askStatus asks for the status flags by commands that leave warnings and
+// ROW_COUNT() as an error leaves them. COM_SET_OPTION, with the option as it is,
+// answers an EOF; COM_PING an OK, which on MySQL also brings the changes that an
+// error or an EOF kept back, and which would make ROW_COUNT() 0.
+func (h *handler) askStatus() {
+	if h.owed.ping {
+		h.ask1([]byte{byte(wire.ComPing)}, expect{})
+	}
+	h.owed.status, h.owed.ping = false, false
+	option := byte(wire.OptionMultiStatementsOff)
+	if h.caps.Has(wire.ClientMultiStatements) {
+		option = wire.OptionMultiStatementsOn
+	}
+	h.ask1([]byte{byte(wire.ComSetOption), option, 0}, expect{})
 }
 
 // heardCollation takes in what SET NAMES and its kin do not tell: the collation

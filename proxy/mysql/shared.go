@@ -18,7 +18,10 @@ type shared struct {
 	mu    sync.Mutex
 	bases map[string]*base // by base key
 	yield yielders
+	// waiters counts, by loop, the sessions that wait for a link.
+	waiters map[*proxy.Loop]int
 
+	waits   atomic.Int64  // the sum of waiters
 	tickets atomic.Uint64 // numbers waits for a link
 }
 

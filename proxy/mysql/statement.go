@@ -60,6 +60,15 @@ func (p *preparedSet) get(key string) *prepared {
 	return pr
 }
 
+func (p *preparedSet) has(id uint32) bool {
+	for _, pr := range p.byKey {
+		if pr.id == id {
+			return true
+		}
+	}
+	return false
+}
+
 // put adds a statement and returns the id of one that has to be closed for it,
 // 0 for none.
 func (p *preparedSet) put(key string, id uint32) (*prepared, uint32) {
@@ -151,8 +160,22 @@ func (h *handler) refuse(e wire.ServerError) {
 	h.send(1, e.Append(nil, h.caps))
 }
 
-// unknownStatement is the error for an id that is none.
-func (h *handler) unknownStatement(id uint32, function string) bool {
-	h.fail(wire.NewError(wire.ErrNumUnknownStmtHandler, "Unknown prepared statement handler (%d) given to %s", id, function))
-	return true
+// unknownStatement answers a command that names no statement of the session's.
+// The server words it, and remembers it for SHOW WARNINGS, so it is asked if
+// the id is nobody's on the link either.
+func (h *handler) unknownStatement(p []byte, id uint32) bool {
+	if h.stage.answered {
+		return true
+	}
+	if !h.haveLink() {
+		return h.stage.answered
+	}
+	if h.link().prepared.has(id) {
+		h.fail(wire.NewError(wire.ErrNumUnknownStmtHandler, "Unknown prepared statement handler (%d) given to freshet", id))
+		if h.conclude(); len(h.queue) > 0 {
+			h.concluding = true
+		}
+		return true
+	}
+	return h.forward(nil, expect{cmd: wire.Command(p[0]), first: 1})
 }

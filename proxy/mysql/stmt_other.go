@@ -39,7 +39,7 @@ func (h *handler) resetStatement(p []byte) bool {
 	}
 	s := h.statements[id]
 	if s == nil {
-		return h.unknownStatement(id, "mysqld_stmt_reset")
+		return h.unknownStatement(p, id)
 	}
 	s.broken = nil
 	pr := h.here(s)
@@ -71,7 +71,7 @@ func (h *handler) fetch(p []byte) bool {
 	}
 	s := h.statements[f.StatementID]
 	if s == nil {
-		return h.unknownStatement(f.StatementID, "mysqld_stmt_fetch")
+		return h.unknownStatement(p, f.StatementID)
 	}
 	pr := h.here(s)
 	if pr == nil {

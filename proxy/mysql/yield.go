@@ -7,13 +7,45 @@ import (
 	"freshet/proxy"
 )
 
-// A session holds its link after an error or a warning, because the next
-// statement may be SHOW WARNINGS. Most never ask. So that idle sessions cannot
-// keep others from working, one that holds its link for nothing else gives it
-// up when another session of its loop has waited for yieldAfter; should it then
-// ask after all, it is told that the answer is gone.
+// A session holds its link after an error, a warning or a write, because the
+// next statement may be SHOW WARNINGS or SELECT ROW_COUNT(). Most never ask. So
+// that idle sessions cannot keep others from working, one that holds its link
+// for nothing else gives it up when another session of its loop has waited for
+// yieldAfter, and after a write alone within countFor. Should it then ask for
+// what nothing but the link can tell, it gets an error instead of a wrong
+// answer.
+const (
+	yieldAfter = 2 * time.Millisecond
+	countFor   = 500 * time.Millisecond
+)
 
-const yieldAfter = 50 * time.Millisecond
+// rest leaves the link with a session that holds it softly. It always tells
+// that nothing more is awaited.
+func (h *handler) rest() bool {
+	h.up.mayYield(h)
+	if h.hold != holdCount {
+		return true
+	}
+	h.restUntil = time.Now().Add(countFor)
+	if !h.resting {
+		h.resting = true
+		time.AfterFunc(countFor, func() { h.s.Post(h.rested) })
+	}
+	return true
+}
+
+// rested gives the link back if the session did nothing since.
+func (h *handler) rested() {
+	h.resting = false
+	switch wait := time.Until(h.restUntil); {
+	case h.hold != holdCount:
+	case wait > 0:
+		h.resting = true
+		time.AfterFunc(wait, func() { h.s.Post(h.rested) })
+	default:
+		h.giveUp()
+	}
+}
 
 // yielders are the sessions of one loop that would give up their link, oldest
 // first. The slices are shared's, under its mutex; the sessions in one belong
@@ -54,11 +86,31 @@ func (sh *shared) oldest(l *proxy.Loop) *handler {
 	return h
 }
 
+// crowded says whether some session of the loop waits for a link.
+func (sh *shared) crowded(l *proxy.Loop) bool {
+	if sh.waits.Load() == 0 {
+		return false
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	return sh.waiters[l] > 0
+}
+
+func (sh *shared) countWaiter(l *proxy.Loop, by int) {
+	sh.waits.Add(int64(by))
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.waiters == nil {
+		sh.waiters = map[*proxy.Loop]int{}
+	}
+	sh.waiters[l] += by
+}
+
 // waiting notes that a session waits for a link.
 func (sh *shared) waiting(h *handler) {
-	sh.tickets.Add(1)
-	h.waits = sh.tickets.Load()
-	ticket := h.waits
+	ticket := sh.tickets.Add(1)
+	h.waits = ticket
+	sh.countWaiter(h.s.Loop, 1)
 	var again func()
 	again = func() {
 		h.s.Post(func() {
@@ -77,16 +129,21 @@ func (sh *shared) waiting(h *handler) {
 }
 
 // arrived ends the wait.
-func (sh *shared) arrived(h *handler) { h.waits = 0 }
+func (sh *shared) arrived(h *handler) {
+	if h.waits != 0 {
+		h.waits = 0
+		sh.countWaiter(h.s.Loop, -1)
+	}
+}
 
 // giveUp gives the link back without the last statement's diagnostics, if
 // nothing else holds it and the session is at rest.
 func (h *handler) giveUp() bool {
-	if h.s.Over() || h.s.Link == nil || h.hold != holdDiagnostics || len(h.queue) > 0 || h.inTransaction() || h.s.Blocked {
+	if h.s.Over() || h.s.Link == nil || h.hold&^soft != 0 || len(h.queue) > 0 || h.inTransaction() || h.s.Blocked {
 		return false
 	}
+	h.past.yielded = h.hold&holdDiagnostics != 0
 	h.hold = 0
 	h.concluding = !h.conclude()
-	h.past.yielded = true
 	return true
 }
