@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"runtime"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,9 @@ func serve(ctx context.Context, c proxy.Config, log *slog.Logger, out io.Writer)
 	if err := c.Validate(); err != nil {
 		return usageError{err}
 	}
+	// A busy loop keeps its processor: the feed and the side connections get
+	// room beside the loops, or changes would wait for the scheduler's turn.
+	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), c.Loops+2))
 	s, err := proxy.Open(ctx, c, proxy.Protocols{"mysql": mysql.New(), "postgres": postgres.New()}, log)
 	if err != nil {
 		return err
