@@ -14,6 +14,10 @@ import (
 func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	ls := h.link()
 	ls.user = h.s.ID
+	reads := asksSequences(o.st, text)
+	if reads {
+		h.asksSequences(ls)
+	}
 	switch classOf(o.st) {
 	case planner.ClassRead:
 		// A read in a transaction may show what the feed has not applied; once
@@ -27,6 +31,9 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	case planner.ClassWrite, planner.ClassSchema:
 		h.wrote = true
 		h.touchesSequences(ls)
+		if h.state.temporary && classOf(o.st) == planner.ClassSchema {
+			h.dirty = true // it may have dropped the session's own table
+		}
 		return
 	}
 	h.wrote, h.dirty, ls.hidden = true, true, true
@@ -34,9 +41,7 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 		return
 	}
 	h.noteCustoms(text, params)
-	if readsSession(o.st, text) {
-		h.asksSequences(ls)
-	} else {
+	if !reads {
 		h.touchesSequences(ls)
 	}
 	if forgetsPrepared(text) {
@@ -258,12 +263,12 @@ func skipUnworded(text []byte) int {
 	return len(text)
 }
 
-// readsSession tells whether the answer speaks of what the session did before;
-// in PostgreSQL that is currval and lastval.
-func readsSession(st *planner.Statement, text []byte) bool {
+// asksSequences tells whether a statement asks for what a sequence gave to the
+// session before (currval, lastval).
+func asksSequences(st *planner.Statement, text []byte) bool {
 	if st != nil {
-		if p := st.Plan(); p != nil {
-			return p.ReadsSession
+		if p := st.Plan(); p != nil && !p.ReadsSession {
+			return false
 		}
 	}
 	return mentionsSequences(text)

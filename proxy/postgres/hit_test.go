@@ -36,13 +36,13 @@ func TestHits(t *testing.T) {
 	unit := func(m ...pgproto3.FrontendMessage) []group { return []group{g(m...)} }
 	for name, groups := range map[string][]group{
 		"simple":               {g(q("select name from wire where id = 1"))},
-		"unnamed":              unit(parse("", "select name from wire where id = $1"), bind("", "", "1"), descP(""), exec("", 0), sync),
-		"unnamed, undescribed": unit(parse("", "select name from wire where id = $1"), bind("", "", "1"), exec("", 0), sync),
-		"binary":               unit(parse("", "select id from wire where id = $1"), binary(bind("", "", "1"), 1), exec("", 0), sync),
-		"described first":      {g(parse("", "select name from wire where id = $1"), descS(""), sync), g(bind("", "", "2"), exec("", 0), sync)},
-		"described by flush":   {g(parse("", "select name from wire where id = $1"), descS(""), flush).take(3), g(bind("", "", "3"), exec("", 0), sync)},
-		"named":                {g(closeS("n"), parse("n", "select name from wire where id = $1"), sync), g(bind("", "n", "1"), exec("", 0), sync)},
-		"portal with a name":   unit(parse("", "select name from wire where id = $1"), bind("p", "", "1"), descP("p"), exec("p", 0), sync),
+		"unnamed":              unit(parse("", "select name from wire where id = $1"), bind("", "", "1"), descP(""), execute("", 0), sync),
+		"unnamed, undescribed": unit(parse("", "select name from wire where id = $1"), bind("", "", "1"), execute("", 0), sync),
+		"binary":               unit(parse("", "select id from wire where id = $1"), inBinary(bind("", "", "1"), 1), execute("", 0), sync),
+		"described first":      {g(parse("", "select name from wire where id = $1"), descS(""), sync), g(bind("", "", "2"), execute("", 0), sync)},
+		"described by flush":   {g(parse("", "select name from wire where id = $1"), descS(""), flush).take(3), g(bind("", "", "3"), execute("", 0), sync)},
+		"named":                {g(closeS("n"), parse("n", "select name from wire where id = $1"), sync), g(bind("", "n", "1"), execute("", 0), sync)},
+		"portal with a name":   unit(parse("", "select name from wire where id = $1"), bind("p", "", "1"), descP("p"), execute("p", 0), sync),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r.peer(t, true).untilHit(name, groups...)

@@ -138,10 +138,13 @@ func (n *names) all(f func(*statement)) {
 	}
 }
 
-// clear begins to take all named statements away.
+// clear begins to take all named statements away, those too of which it is not
+// yet known that they are there.
 func (n *names) clear() []*change {
 	var changes []*change
-	n.all(func(s *statement) { changes = append(changes, n.change(s.name, nil)) })
+	for name := range n.named {
+		changes = append(changes, n.change(name, nil))
+	}
 	return changes
 }
 

@@ -232,13 +232,13 @@ func (m *maker) batch() []pgproto3.FrontendMessage {
 	name, portal := m.pick("", "", "s1", "s2"), m.pick("", "", "p1")
 	switch m.rng.IntN(5) {
 	case 0:
-		return []pgproto3.FrontendMessage{parse(name, m.text()), bind(portal, name), descP(portal), exec(portal, 0)}
+		return []pgproto3.FrontendMessage{parse(name, m.text()), bind(portal, name), descP(portal), execute(portal, 0)}
 	case 1:
 		return []pgproto3.FrontendMessage{parse(name, m.text()), descS(name)}
 	case 2:
-		return []pgproto3.FrontendMessage{bind(portal, name), exec(portal, 0)}
+		return []pgproto3.FrontendMessage{bind(portal, name), execute(portal, 0)}
 	case 3:
-		return []pgproto3.FrontendMessage{closeS(name), parse(name, m.text()), bind(portal, name), exec(portal, 0)}
+		return []pgproto3.FrontendMessage{closeS(name), parse(name, m.text()), bind(portal, name), execute(portal, 0)}
 	}
 	var out []pgproto3.FrontendMessage
 	for range m.rng.IntN(6) {
@@ -249,7 +249,7 @@ func (m *maker) batch() []pgproto3.FrontendMessage {
 		case 2:
 			out = append(out, bind(portal, name))
 		case 3:
-			out = append(out, exec(portal, uint32(m.rng.IntN(3))))
+			out = append(out, execute(portal, uint32(m.rng.IntN(3))))
 		case 4:
 			out = append(out, descS(name))
 		case 5:

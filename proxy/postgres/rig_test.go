@@ -37,6 +37,12 @@ func newRig(t testing.TB, c proxy.Config) *rig {
 	return rigOn(t, upstream.Need(t, upstream.Postgres15), c)
 }
 
+// ownServer is a server that only this test has, to be killed.
+func ownServer(t testing.TB) *upstream.Server {
+	t.Helper()
+	return upstream.Own(t, upstream.Postgres15)
+}
+
 func rigOn(t testing.TB, server *upstream.Server, c proxy.Config) *rig {
 	t.Helper()
 	level := slog.LevelWarn
