@@ -159,10 +159,8 @@ func (h *handler) runMiss(u *found, text []byte, oids []uint32, s *statement) (i
 	if s != nil && !u.hasParse {
 		s.adoptPlan(st)
 	}
-	if why := h.whyForward(u, st, s); why != "" {
-		h.joinFailed = false
-		h.s.Forwarded(st, why)
-		h.claim = &claim{}
+	if why := h.whyForwardRun(u, st, s); why != "" {
+		h.forwardUnseen(st, why)
 		return 0, unitForward
 	}
 	k := h.runKey(u, text, oids)
@@ -180,22 +178,41 @@ func (h *handler) runMiss(u *found, text []byte, oids []uint32, s *statement) (i
 	return 0, unitForward
 }
 
-// whyForward says why a run is forwarded without asking whether its answer is
-// to be kept, or "".
-func (h *handler) whyForward(u *found, st *planner.Statement, s *statement) string {
+// whyForward says why a statement is forwarded without asking whether its
+// answer is to be kept, or "".
+func (h *handler) whyForward(st *planner.Statement) string {
 	switch {
 	case st == nil:
 		return "the text is too long to be looked at"
 	case st.Plan() == nil:
 		return "its tables' definitions are changing"
-	case s != nil && !u.hasParse && !s.current():
-		return "its tables' definitions may have changed since it was parsed"
+	case !h.cacheable():
+		return "the session has temporary tables"
 	case h.joinFailed:
 		return "the fill it waited for was given up"
+	}
+	return ""
+}
+
+func (h *handler) whyForwardRun(u *found, st *planner.Statement, s *statement) string {
+	if why := h.whyForward(st); why != "" {
+		return why
+	}
+	switch {
+	case s != nil && !u.hasParse && !s.current():
+		return "its tables' definitions may have changed since it was parsed"
 	case !h.parameters(u, s):
 		return "the parameters' formats do not fit"
 	}
 	return ""
+}
+
+// forwardUnseen decides for forwarding without a look at the cache.
+func (h *handler) forwardUnseen(st *planner.Statement, why string) {
+	h.joinFailed = false
+	h.noteForwarded(st)
+	h.s.Forwarded(st, why)
+	h.claim = &claim{}
 }
 
 // runForward notes a run that is not looked up because of the session's state.
@@ -211,8 +228,7 @@ func (h *handler) runForward(u *found, s *statement) (int, verdict) {
 	if !ok {
 		return 0, unitWait
 	}
-	h.s.Forwarded(st, "the session has temporary tables")
-	h.claim = &claim{}
+	h.forwardUnseen(st, "the session has temporary tables")
 	return 0, unitForward
 }
 

@@ -56,10 +56,8 @@ func (h *handler) queryHere(text []byte) (done, ok bool) {
 	if !ok {
 		return false, false
 	}
-	if st == nil || st.Plan() == nil || !h.cacheable() || h.joinFailed {
-		h.joinFailed = false
-		h.s.Forwarded(st, "")
-		h.claim = &claim{}
+	if h.whyForward(st) != "" {
+		h.forwardUnseen(st, h.whyForward(st))
 		return false, true
 	}
 	k := append(h.s.Key(keyQuery, h.context), text...)
@@ -84,8 +82,10 @@ func (h *handler) answerQuery(value []byte) {
 }
 
 // noteForwarded notes a statement that goes upstream without a look at the
-// cache.
+// cache. What it shows may be newer than what the feed has applied, and the
+// session must not see anything older afterwards.
 func (h *handler) noteForwarded(st *planner.Statement) {
+	h.wrote = true
 	if h.tx != pg.TxIdle && classOf(st) == planner.ClassRead {
 		h.s.InTransaction(st)
 		return

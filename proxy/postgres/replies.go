@@ -120,7 +120,7 @@ func (h *handler) reply(r pg.Reply[*op], kind byte, body, frame []byte) bool {
 		}
 		return (r.Action == pg.ActionForward || r.Action == pg.ActionSwallow) && o.alias == o.name
 	case pg.TypeReadyForQuery:
-		h.readyAgain(o, body)
+		h.readyAgain(r, body)
 	default:
 		if o.capture != nil {
 			o.capture.message(kind, frame)
@@ -169,7 +169,7 @@ func (h *handler) failed(o *op) {
 }
 
 // readyAgain: the server has said in what transaction state it is.
-func (h *handler) readyAgain(o *op, body []byte) {
+func (h *handler) readyAgain(r pg.Reply[*op], body []byte) {
 	var m pg.ReadyForQuery
 	if m.Decode(body) != nil {
 		return
@@ -178,10 +178,12 @@ func (h *handler) readyAgain(o *op, body []byte) {
 	if m.Status == pg.TxIdle && !h.batch {
 		clear(h.portals)
 	}
-	if o.capture != nil {
-		o.capture.end(m.Status == pg.TxIdle)
+	if r.Ref.capture != nil {
+		r.Ref.capture.end(m.Status == pg.TxIdle)
 	}
-	h.s.Completed()
+	if r.Action == pg.ActionForward {
+		h.s.Completed()
+	}
 }
 
 // fatalError tells whether the server ends the connection with this error.
