@@ -199,8 +199,28 @@ func (o *opening) look(context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := o.learnCollations(); err != nil {
+		return err
+	}
 	b := o.up.learn(o.key.base(), newBase(o.status, initial))
 	o.state = &linkState{caps: o.caps, threadID: o.greeting.ConnectionID, base: b}
+	return nil
+}
+
+// learnCollations reads the server's collations, once.
+func (o *opening) learnCollations() error {
+	if o.up.collations.Load() != nil {
+		return nil
+	}
+	rows, err := o.query("SELECT ID, CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID IS NOT NULL AND CHARACTER_SET_NAME IS NOT NULL")
+	if err != nil {
+		return err
+	}
+	all := make(map[string]collation, len(rows))
+	for _, r := range rows {
+		all[string(r[0])] = collation{charset: string(r[1]), name: string(r[2])}
+	}
+	o.up.collations.Store(&all)
 	return nil
 }
 
@@ -226,52 +246,15 @@ func (o *opening) bring(context.Context) error {
 	if _, err := o.query("SET session_track_system_variables = '*', session_track_schema = ON, session_track_state_change = ON"); err != nil {
 		return err
 	}
-	set := o.key.settings
-	if set.touchesCharset() {
-		var err error
-		if set, err = o.bringCharset(set); err != nil {
-			return err
-		}
-	}
-	if len(set) == 0 {
+	if len(o.key.settings) == 0 {
 		return nil
 	}
-	_, err := o.query(set.statement())
+	text, err := o.key.settings.whole(o.state.base.initial).statement(*o.up.collations.Load())
+	if err != nil {
+		return err
+	}
+	_, err = o.query(text)
 	return err
-}
-
-// bringCharset applies the charset group as a whole, because SET NAMES, which
-// alone reaches the collation of results, changes all of it. It returns the
-// settings that are left to be applied.
-func (o *opening) bringCharset(set settings) (settings, error) {
-	want := map[string]string{}
-	for _, name := range charsetGroup {
-		value, ok := set.get(name)
-		if !ok {
-			value = o.state.base.initial[name]
-		}
-		want[name] = value
-		set = set.without(name)
-	}
-	if id := want[resultsCollation]; id != "" {
-		rows, err := o.query("SELECT CHARACTER_SET_NAME, COLLATION_NAME FROM information_schema.COLLATIONS WHERE ID = " + id)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) != 1 {
-			return nil, fmt.Errorf("the upstream has no collation %s", id)
-		}
-		if _, err := o.query(fmt.Sprintf("SET NAMES '%s' COLLATE '%s'", rows[0][0], rows[0][1])); err != nil {
-			return nil, err
-		}
-		delete(want, "character_set_results") // set by the collation
-	}
-	for _, name := range charsetGroup[1:] {
-		if value, ok := want[name]; ok {
-			set = set.with(name, value)
-		}
-	}
-	return set, nil
 }
 
 // learnReset finds out, on a connection of its own, what

@@ -10,7 +10,7 @@ import (
 
 // execute takes COM_STMT_EXECUTE.
 func (h *handler) execute(p []byte) bool {
-	if h.stage.answered && !h.stage.joined {
+	if h.stage.answered {
 		return true
 	}
 	id, err := wire.DecodeStatementID(p)
@@ -20,10 +20,6 @@ func (h *handler) execute(p []byte) bool {
 	s := h.statements[id]
 	if s == nil {
 		return h.unknownStatement(p, id)
-	}
-	if h.stage.joined {
-		h.past.read(p, s)
-		return true
 	}
 	e, err := wire.DecodeExecute(p, h.caps, s.params)
 	if err != nil {
@@ -38,7 +34,6 @@ func (h *handler) execute(p []byte) bool {
 		mayRead := s.plan != nil && !e.Cursor() && !s.longData && e.Count == s.params && len(s.types) >= 2*s.params &&
 			len(p) <= maxKeyText && h.mayLookup()
 		if mayRead && h.hit(h.executeKey(s, &e)) {
-			h.past.read(p, s)
 			return true
 		}
 		if !h.considerExecute(s, &e, mayRead) {
@@ -107,23 +102,20 @@ func (h *handler) sendExecute(p []byte, s *statement, e *wire.Execute) bool {
 	if !h.haveLink() || !h.prime(h.stage.effects) {
 		return h.stage.answered
 	}
-	pr, ready := h.ensurePrepared(s, e.Cursor() || s.longData)
+	pr, ready := h.ensurePrepared(s, s.types, e.Cursor() || s.longData)
 	if !ready {
 		return h.stage.answered
 	}
-	return h.forward(h.rebind(p, s, s.types, pr), expect{cmd: wire.ComStmtExecute, first: h.commandSeq() + 1, stmt: s})
+	return h.forward(h.rebind(p, e, s.types, pr), expect{cmd: wire.ComStmtExecute, first: h.commandSeq() + 1, stmt: s})
 }
 
-// rebind makes of a client's execution the link's: with its statement there,
-// and with the types if the client relies on those it sent before and the
-// server's statement had others last.
-func (h *handler) rebind(p []byte, s *statement, types []byte, pr *prepared) []byte {
-	e, err := wire.DecodeExecute(p, h.caps, s.params)
-	if err != nil {
-		return p // decoded before; the server would say the same
-	}
+// rebind makes of a client's execution the link's: with its twin there, and
+// with the types if the client relies on those it sent before and the twin was
+// not executed yet, or, being private, with others.
+func (h *handler) rebind(p []byte, e *wire.Execute, types []byte, pr *prepared) []byte {
 	out := h.rebound[:0]
-	if e.Count > 0 && !e.NewTypes && len(types) >= 2*e.Count && !bytes.Equal(pr.types, types) {
+	known := pr.typed && bytes.Equal(pr.types, types)
+	if e.Count > 0 && !e.NewTypes && !known && len(types) >= 2*e.Count {
 		flag := len(p) - len(e.Values) - 1
 		out = append(append(out, p[:flag]...), 1)
 		out = e.AppendRawTypes(out, types)
@@ -131,8 +123,8 @@ func (h *handler) rebind(p []byte, s *statement, types []byte, pr *prepared) []b
 	} else {
 		out = append(out, p...)
 	}
-	if e.Count > 0 && !bytes.Equal(pr.types, types) {
-		pr.types = append(pr.types[:0], types...)
+	if !known {
+		pr.typed, pr.types = true, append(pr.types[:0], types...)
 	}
 	wire.PutStatementID(out, pr.id)
 	h.rebound = out

@@ -12,6 +12,7 @@ type expect struct {
 	cmd     wire.Command
 	first   uint8 // sequence number of its first packet
 	swallow bool  // the client is not shown it
+	ours    bool  // what it changes is changed back at once
 	rows    bool  // of a swallowed reply, rows are wanted whole
 	// then is told when a swallowed reply is over.
 	then func(*answer)
@@ -20,6 +21,10 @@ type expect struct {
 	class   planner.Class
 	planned bool
 	fill    *cache.Fill
+	// keepable: the answer to the same read may be kept for others.
+	keepable bool
+	// began: it was sent inside a transaction.
+	began bool
 	// option is COM_SET_OPTION's, plus one.
 	option uint16
 	stmt   *statement
@@ -52,6 +57,7 @@ func (h *handler) forward(instead []byte, e expect) bool {
 		h.hold &^= soft
 	}
 	e.fill, h.stage.fill = h.stage.fill, nil
+	e.keepable, e.began = h.stage.keepable, h.inTransaction()
 	if instead != nil {
 		h.scratch, _ = wire.AppendPacket(h.scratch[:0], 0, instead)
 		h.s.Link.Write(h.scratch)

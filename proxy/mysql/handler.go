@@ -71,6 +71,8 @@ type handler struct {
 	// resting, that a timer runs for it.
 	restUntil time.Time
 	resting   bool
+	// uncounted is a fill that is whole but for FOUND_ROWS().
+	uncounted *cache.Fill
 	queue     []expect
 	reply     reply
 	// concluding: the client's command is over, and what the link still has
@@ -88,11 +90,11 @@ type handler struct {
 // the command has to wait, and is cleared when the command is consumed.
 type stage struct {
 	answered bool        // the client has its answer
-	joined   bool        // by another session's fill
 	asked    bool        // store and planner have been asked: what is left is to forward
 	plans    int         // times a plan was waited for
 	fill     *cache.Fill // to be filled by the forwarded command
 	class    planner.Class
+	keepable bool // the plan allows the answer to be kept
 	planned  bool // class is the planner's
 	bare     bool // planned, and reads no table
 	scanned  bool
@@ -141,8 +143,8 @@ func (h *handler) step(in []byte) int {
 // Joined implements proxy.Handler.
 func (h *handler) Joined(value []byte, ok bool) {
 	if ok {
-		h.s.Write(value)
-		h.stage.answered, h.stage.joined = true, true
+		h.answerKept(value)
+		h.stage.answered = true
 	}
 }
 

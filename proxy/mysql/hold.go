@@ -58,6 +58,7 @@ type owed struct {
 	ping      bool // and what changed before it came?
 	collation bool // collation_connection
 	lastID    bool // LAST_INSERT_ID()
+	found     bool // FOUND_ROWS() of a read with an offset
 	changes   bool // the server marked a change and did not say which
 	unknown   bool // and it may be one that it never names
 }

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"encoding/binary"
 	"strconv"
 	"strings"
 
@@ -11,18 +12,13 @@ import (
 // past is what later statements may ask of earlier ones (FOUND_ROWS(),
 // ROW_COUNT(), SHOW WARNINGS), which on one connection the server keeps. Here
 // the last statement may have been a hit, or have run on a link that was given
-// back; another link is then brought into the same state by a read whose reply
-// is thrown away: the hit itself, or one of as many rows as there were.
+// back; another link is then brought into the same state by a read of as many
+// rows, whose reply is thrown away.
 type past struct {
 	// elsewhere: the last statement did not run on the attached link;
 	// foundElsewhere: the last one that counts for FOUND_ROWS() did not.
 	elsewhere, foundElsewhere bool
-	// hit: FOUND_ROWS() is that of a hit, whose command this is.
-	hit     bool
-	payload []byte
-	stmt    *statement
-	types   []byte
-	// found is FOUND_ROWS() otherwise.
+	// found is FOUND_ROWS().
 	found uint64
 	// affected is ROW_COUNT() after the last statement if that was no read.
 	wrote    bool
@@ -37,25 +33,37 @@ func (p *past) away() { p.elsewhere, p.foundElsewhere = true, true }
 // sent notes that a statement goes to the attached link.
 func (p *past) sent() { p.elsewhere, p.yielded = false, false }
 
-// read notes a read that was answered by other means than the link.
-func (p *past) read(payload []byte, stmt *statement) {
+// read notes a read of n rows that was not answered by the link.
+func (p *past) read(n uint64) {
 	p.away()
-	p.wrote, p.hit, p.yielded = false, true, false
-	p.payload, p.stmt = append(p.payload[:0], payload...), stmt
-	if stmt != nil {
-		p.types = append(p.types[:0], stmt.types...)
-	}
+	p.found, p.wrote, p.yielded = n, false, false
 }
 
 // counted notes FOUND_ROWS() on the attached link.
-func (p *past) counted(n uint64) { p.hit, p.foundElsewhere, p.found = false, false, n }
+func (p *past) counted(n uint64) { p.foundElsewhere, p.found = false, n }
+
+// Answers are kept with the number of their rows behind them.
+const trailer = 8
+
+// answerKept writes a kept answer to the client.
+func (h *handler) answerKept(v []byte) {
+	packets := v[:len(v)-trailer]
+	h.s.Write(packets)
+	h.past.read(binary.LittleEndian.Uint64(v[len(packets):]))
+}
 
 // settlePast notes what a forwarded statement left to be asked for.
 func (h *handler) settlePast(e *expect, r *reply) {
-	if e.cmd != wire.ComQuery && e.cmd != wire.ComStmtExecute {
+	t, p := &r.tracker, &h.past
+	switch e.cmd {
+	case wire.ComQuery, wire.ComStmtExecute:
+	case wire.ComStmtPrepare:
+		p.wrote = p.wrote && !t.Failed
+		return
+	default:
+		p.wrote, p.affected = !t.Failed && !t.Last.EOF, 0
 		return
 	}
-	t, p := &r.tracker, &h.past
 	p.wrote, p.affected = t.Columns == 0 && !t.Failed, r.affected
 	if p.wrote && e.effects&effQuiet == 0 && !h.up.crowded(h.s.Loop) {
 		h.hold |= holdCount
@@ -64,6 +72,7 @@ func (h *handler) settlePast(e *expect, r *reply) {
 	case t.Failed || e.effects&(effRead|effWarnings) == effWarnings: // SHOW WARNINGS counts nothing
 	case t.Columns > 0:
 		p.counted(t.Rows)
+		h.owed.found = e.effects&effOffset != 0
 	case h.s.Upstream.Server.Kind == "mysql" && bytes.HasPrefix(r.info, []byte("Rows matched: ")):
 		// An UPDATE counts too, on MySQL.
 		digits, _, _ := bytes.Cut(r.info[len("Rows matched: "):], []byte(" "))
@@ -104,26 +113,14 @@ func (h *handler) prime(eff effects) bool {
 	if h.stage.primed || !p.asks(eff) {
 		return true
 	}
-	var payload []byte
-	switch {
-	case !p.hit && p.found > maxCounted, p.yielded && eff&effWarnings != 0:
+	if p.found > maxCounted || p.yielded && eff&effWarnings != 0 {
 		h.fail(wire.NewError(wire.ErrNumUnknown, "freshet: the diagnostics of the statement before are no longer known; run both in one transaction"))
 		h.stage.answered, h.concluding = true, true
 		h.conclude()
 		return false
-	case !p.hit:
-		payload = wire.AppendQuery(nil, h.link().caps, ofRows(p.found))
-	case p.stmt == nil:
-		payload = p.payload
-	default:
-		pr, ready := h.ensurePrepared(p.stmt, false)
-		if !ready {
-			return false
-		}
-		payload = h.rebind(p.payload, p.stmt, p.types, pr)
 	}
 	h.stage.primed = true
-	h.ask1(payload, expect{swallow: true})
+	h.internal(ofRows(p.found), nil)
 	return true
 }
 

@@ -18,9 +18,6 @@ const maxKeyText = 16 << 10
 // query takes COM_QUERY.
 func (h *handler) query(p []byte) bool {
 	if h.stage.answered {
-		if h.stage.joined {
-			h.past.read(p, nil)
-		}
 		return true
 	}
 	if h.stage.instead != nil {
@@ -35,7 +32,6 @@ func (h *handler) query(p []byte) bool {
 	mayRead := q.Params == 0 && len(q.Text) <= maxKeyText && h.mayLookup()
 	if !h.stage.asked {
 		if mayRead && h.hit(h.textKey(q.Text)) {
-			h.past.read(p, nil)
 			return true
 		}
 		if !h.consider(q, mayRead) {
@@ -57,7 +53,7 @@ func (h *handler) hit(key []byte) bool {
 	if !ok {
 		return false
 	}
-	h.s.Write(v)
+	h.answerKept(v)
 	if h.hold != 0 && h.hold&^soft == 0 && h.s.Link != nil {
 		h.hold = 0 // nobody asked
 		h.concluding = !h.conclude()
@@ -97,6 +93,7 @@ func (h *handler) passBy() {
 	case h.inTransaction():
 		h.s.InTransaction(nil)
 	case h.hold&opaque != 0:
+		h.stage.keepable = true // at another time
 		h.s.Forwarded(nil, "the session has "+(h.hold&opaque).String())
 	default:
 		h.s.Forwarded(nil, "the statement or the session's state forbids it")
@@ -122,6 +119,7 @@ func (h *handler) ask(st *planner.Statement, key func() []byte, params []planner
 		return true
 	}
 	h.stage.class, h.stage.planned = plan.Class, true
+	h.stage.keepable = plan.Cacheable || plan.TTLMillis > 0
 	h.stage.bare = plan.Class == planner.ClassRead && len(plan.Tables) == 0
 	miss, fill := h.s.Miss(key(), st, params)
 	h.stage.asked = true

@@ -291,6 +291,10 @@ func (h *handler) abandonReplies() {
 		h.queue[i] = expect{}
 	}
 	h.queue = h.queue[:0]
+	if h.uncounted != nil {
+		h.uncounted.Abandon()
+		h.uncounted = nil
+	}
 	h.reply = reply{packet: h.reply.packet[:0]}
 	h.concluding = false
 }

@@ -36,6 +36,7 @@ const (
 	effWarnings                      // asks for warnings or errors
 	effQuiet                         // changes no data: SHOW, USE, a plain SET …
 	effInsert                        // may make LAST_INSERT_ID() another
+	effOffset                        // LIMIT with an offset: FOUND_ROWS() is not the number of rows
 	effStatement                     // MariaDB's SET STATEMENT … FOR …
 	effCalcFound                     // SQL_CALC_FOUND_ROWS: the next may ask for the count
 )
@@ -57,7 +58,7 @@ var firstWords = map[string]effects{
 var words = map[string]effects{
 	"GET_LOCK": effNamedLock, "LAST_INSERT_ID": effLastID, "IDENTITY": effLastID, "LASTVAL": effLastID, "ROW_COUNT": effRowCount,
 	"FOUND_ROWS": effFound, "WARNINGS": effWarnings, "ERRORS": effWarnings, "DIAGNOSTICS": effWarnings | effRowCount,
-	"SQL_CALC_FOUND_ROWS": effCalcFound, "SQL_AUTO_IS_NULL": effLastID,
+	"OFFSET": effOffset, "SQL_CALC_FOUND_ROWS": effCalcFound, "SQL_AUTO_IS_NULL": effLastID,
 }
 
 // longestWord is the longest of them: longer words need not be looked up.
@@ -66,7 +67,7 @@ const longestWord = len("SQL_CALC_FOUND_ROWS")
 // scanText reads a text's words. sqlMode is the session's: it decides what is
 // a string.
 func scanText(text []byte, sqlMode string) effects {
-	r := textReader{text: unsafe.String(unsafe.SliceData(text), len(text)), first: true}
+	r := textReader{limit: 2, text: unsafe.String(unsafe.SliceData(text), len(text)), first: true}
 	sc := scan.New(r.text, scan.Options{AnsiQuotes: strings.Contains(sqlMode, "ANSI_QUOTES"),
 		NoBackslash: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES")})
 	for {
@@ -92,6 +93,7 @@ type textReader struct {
 	verb  string // its first word
 	prev  string // the word before
 	ended bool   // a semicolon was seen
+	limit int    // tokens since LIMIT
 }
 
 func (r *textReader) token(t scan.Token) {
@@ -107,6 +109,9 @@ func (r *textReader) token(t scan.Token) {
 	}
 	if r.ended {
 		r.eff |= effMany
+	}
+	if r.limit++; r.limit == 2 && s == "," {
+		r.eff |= effOffset
 	}
 	switch t.Kind {
 	case scan.Word:
@@ -156,6 +161,9 @@ func (r *textReader) word(w string) {
 	}
 	if len(w) <= longestWord {
 		r.eff |= words[w]
+	}
+	if w == "LIMIT" {
+		r.limit = 0
 	}
 	r.pair(w)
 	r.prev = w

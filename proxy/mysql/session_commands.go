@@ -9,9 +9,10 @@ import (
 // ping is answered here, since it asks whether the server that the client sees
 // is there; but its OK counts the warnings that the last statement left.
 func (h *handler) ping() bool {
-	if h.s.Link != nil && h.hold&holdDiagnostics != 0 {
+	if h.s.Link != nil && h.hold&soft != 0 {
 		return h.relay([]byte{byte(wire.ComPing)})
 	}
+	h.past.wrote, h.past.affected = true, 0
 	h.ok()
 	return true
 }

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -157,34 +158,65 @@ func (x setting) canReplay() bool {
 	return false
 }
 
-// touchesCharset says whether a setting of the charset group is among them.
-func (s settings) touchesCharset() bool {
+// whole returns the settings with the charset group filled up from initial, if
+// any of it is among them: only the whole of it can be brought about.
+func (s settings) whole(initial map[string]string) settings {
 	for _, name := range charsetGroup {
 		if _, ok := s.find(name); ok {
-			return true
+			return s.filled(charsetGroup, initial)
 		}
 	}
-	return false
+	return s
+}
+
+// filled returns the settings with those of the names that are not among them
+// at their initial values.
+func (s settings) filled(names []string, initial map[string]string) settings {
+	for _, name := range names {
+		if _, ok := s.find(name); !ok {
+			s = s.with(name, initial[name])
+		}
+	}
+	return s
+}
+
+// only returns those of the settings that have one of the names.
+func (s settings) only(names []string) settings {
+	var out settings
+	for _, name := range names {
+		if v, ok := s.get(name); ok {
+			out = out.with(name, v)
+		}
+	}
+	return out
 }
 
 // statement is the SET that brings a connection to these settings, all of
-// which can be replayed. The order of names puts character_set_connection
-// before collation_connection, which it would change.
-func (s settings) statement() string {
-	var b strings.Builder
-	for i, x := range s {
-		b.WriteString([]string{", ", "SET "}[boolInt(i == 0)])
-		b.WriteString("SESSION " + x.name + " = ")
+// which can be replayed and whole. SET NAMES comes first, since it alone reaches
+// the collation of results and changes the rest of its group; the order of names
+// then puts character_set_connection before collation_connection, which it
+// would change.
+func (s settings) statement(collations map[string]collation) (string, error) {
+	var parts []string
+	for _, x := range s {
 		switch {
+		case x.name == resultsCollation && x.value == "":
+		case x.name == resultsCollation:
+			c, ok := collations[x.value]
+			if !ok {
+				return "", fmt.Errorf("the upstream has no collation %s", x.value)
+			}
+			parts = append([]string{fmt.Sprintf("NAMES '%s' COLLATE '%s'", c.charset, c.name)}, parts...)
+		case x.name == "character_set_results" && x.value != "": // by the collation
 		case replayable[x.name] == formNumber:
-			b.WriteString(x.value)
+			parts = append(parts, "SESSION "+x.name+" = "+x.value)
 		case replayable[x.name] == formCharset && x.value == "":
-			b.WriteString("NULL")
+			parts = append(parts, "SESSION "+x.name+" = NULL")
 		default:
-			b.WriteString("'" + strings.ReplaceAll(x.value, "'", "''") + "'")
+			parts = append(parts, "SESSION "+x.name+" = '"+strings.ReplaceAll(x.value, "'", "''")+"'")
 		}
 	}
-	return b.String()
+	return "SET " + strings.Join(parts, ", "), nil
 }
 
 func boolInt(b bool) int {

@@ -1,6 +1,10 @@
 package mysql
 
 import (
+	"encoding/binary"
+	"strconv"
+
+	"freshet/cache"
 	wire "freshet/protocol/mysql"
 )
 
@@ -19,7 +23,7 @@ func (h *handler) serverStatus(s wire.Status) {
 // settle draws the consequences of a client's command whose reply is over.
 func (h *handler) settle(e *expect, r *reply) {
 	t := &r.tracker
-	h.settleFill(e, r)
+	stored := h.settleFill(e, r)
 	h.s.Completed()
 	safe := e.safe()
 	if t.Failed {
@@ -38,38 +42,69 @@ func (h *handler) settle(e *expect, r *reply) {
 	if e.option != 0 && !t.Failed {
 		h.switchMultiStatements(e.option - 1)
 	}
-	if h.mayHaveWritten(e, safe) {
+	if h.mustBeSeen(e, safe, stored) {
 		h.s.Wrote()
 	}
 }
 
-// mayHaveWritten says whether what this session reads next must show what the
-// command did. Within a transaction its end is what counts.
-func (h *handler) mayHaveWritten(e *expect, safe bool) bool {
+// mustBeSeen says whether what this session reads next must be at least as new
+// as now: after what it may have written, after a transaction, and after a read
+// that showed it a row which an answer in the store may not have yet.
+func (h *handler) mustBeSeen(e *expect, safe, stored bool) bool {
 	switch {
-	case safe || e.cmd != wire.ComQuery && e.cmd != wire.ComStmtExecute:
+	case e.began && !h.inTransaction():
+		return true
+	case e.cmd != wire.ComQuery && e.cmd != wire.ComStmtExecute && e.cmd != wire.ComStmtFetch:
 		return false
 	case e.effects&(effQuiet|effMany) == effQuiet:
 		return false
 	case h.inTransaction():
 		return e.effects&effRead == 0
 	}
-	return true
+	return !safe || e.keepable && !stored
 }
 
 // settleFill keeps a whole answer of one result set that says nothing but its
-// rows; anything else is not for others.
-func (h *handler) settleFill(e *expect, r *reply) {
+// rows; anything else is not for others. It tells whether it is kept.
+func (h *handler) settleFill(e *expect, r *reply) (stored bool) {
 	if e.fill == nil {
-		return
+		return false
 	}
-	t := &r.tracker
-	if t.Failed || t.Warned || t.Results != 1 || t.Columns == 0 || r.dirty || h.inTransaction() || h.owed.changes {
-		e.fill.Abandon()
-	} else {
-		e.fill.Finish()
-	}
+	t, fill := &r.tracker, e.fill
 	e.fill = nil
+	switch {
+	case t.Failed || t.Warned || t.Results != 1 || t.Columns == 0 || r.dirty || h.inTransaction() || h.owed.changes:
+		fill.Abandon()
+	case e.effects&effOffset != 0:
+		// FOUND_ROWS() is not the number of rows: the link must be asked.
+		h.uncounted = fill
+	default:
+		return finish(fill, t.Rows)
+	}
+	return false
+}
+
+// finish ends a fill with the number that FOUND_ROWS() gives after the answer.
+func finish(fill *cache.Fill, found uint64) bool {
+	return fill.Append(binary.LittleEndian.AppendUint64(nil, found)) && fill.Finish()
+}
+
+// heardFound takes in FOUND_ROWS() of the session's last read.
+func (h *handler) heardFound(a *answer) {
+	fill := h.uncounted
+	h.uncounted, h.owed.found, h.past.foundElsewhere = nil, false, true
+	n, err := strconv.ParseUint(a.cell, 10, 64)
+	if err == nil {
+		h.past.found = n
+	}
+	switch {
+	case fill == nil:
+	case err != nil:
+		fill.Abandon()
+	default:
+		// The client was shown it as not kept: its barrier stands already.
+		finish(fill, n)
+	}
 }
 
 // settleEffects notes what keeps the link from being given back.
@@ -119,6 +154,9 @@ func (h *handler) takeChanges(data []byte, e *expect) []byte {
 	for _, c := range changes {
 		if c.Kind == wire.TrackSystemVariables && string(c.Name) == "statement_id" && h.hold&holdTracking == 0 {
 			continue // MySQL numbers statements with it: no change of anything
+		}
+		if e.ours {
+			continue
 		}
 		h.reply.dirty = true
 		if h.takeChange(c, e) && !(e.swallow && e.cmd == wire.ComQuery) {
@@ -181,6 +219,9 @@ func (h *handler) conclude() bool {
 		h.owed.changes, h.owed.unknown = false, false
 		h.internal("SET session_track_schema = ON", nil)
 		return false
+	case h.uncounted != nil:
+		h.internal("SELECT FOUND_ROWS()", h.heardFound)
+		return false
 	case h.inTransaction():
 		h.s.Link.PinnedBy = "transaction"
 		return true
@@ -193,6 +234,9 @@ func (h *handler) conclude() bool {
 			return h.rest()
 		}
 		return true
+	case h.owed.found && !h.past.foundElsewhere:
+		h.internal("SELECT FOUND_ROWS()", h.heardFound)
+		return false
 	case h.owed.lastID:
 		h.internal("SELECT LAST_INSERT_ID()", func(a *answer) {
 			h.owed.lastID = false

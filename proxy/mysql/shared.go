@@ -21,6 +21,10 @@ type shared struct {
 	// waiters counts, by loop, the sessions that wait for a link.
 	waiters map[*proxy.Loop]int
 
+	// collations are those of the server by id, in digits; nil before the
+	// first link.
+	collations atomic.Pointer[map[string]collation]
+
 	waits   atomic.Int64  // the sum of waiters
 	tickets atomic.Uint64 // numbers waits for a link
 }
@@ -32,6 +36,9 @@ type greeting struct {
 	collation uint8
 	plugin    string
 }
+
+// collation names a collation id.
+type collation struct{ charset, name string }
 
 // base is what a fresh connection with certain flags, collation and database
 // is like. It is

@@ -1,7 +1,7 @@
 package mysql
 
 import (
-	"strconv"
+	"slices"
 
 	"freshet/planner"
 	wire "freshet/protocol/mysql"
@@ -12,95 +12,41 @@ import (
 type statement struct {
 	id      uint32
 	text    string
-	db      string // default database when it was prepared: names mean that
+	meaning meaning
 	params  int
 	types   []byte // of the parameters, as last sent
 	effects effects
 	plan    *planner.Statement // nil when it is no read
 	// cursor: one is open; longData: values were sent ahead.
 	cursor, longData bool
+	called           string // see name
 	// broken is why values sent ahead went nowhere.
 	broken error
 }
 
-// key names the statement in a link's set. A private one is not shared with
-// equal statements, because a cursor and values sent ahead belong to one.
-// (MySQL 9.7 also breaks the protocol when a statement that had a cursor is
-// executed without one.)
-func (s *statement) key(private bool) string {
-	k := s.db + "\x00" + s.text
-	if private {
-		k += "\x00" + strconv.FormatUint(uint64(s.id), 10)
-	}
-	return k
+// meaning is what of the session's state a text is read under.
+type meaning struct {
+	db       string
+	settings settings // of meaningNames
+	text     string   // all of it
 }
 
-// prepared is a statement on a link.
-type prepared struct {
-	id    uint32
-	types []byte // as the server has them
-	used  uint64
+// meaningNames are the settings in it. Without them equal texts may differ: in
+// what is a string, and in the collation of literals.
+var meaningNames = append([]string{"sql_mode"}, charsetGroup...)
+
+func (h *handler) meaning() meaning {
+	m := meaning{db: h.db, settings: h.settings.only(meaningNames)}
+	m.text = linkKey{database: m.db, settings: m.settings}.String()
+	return m
 }
 
-// maxPrepared bounds the statements of one link; servers allow 16382 together.
-const maxPrepared = 100
-
-// preparedSet is what is prepared on a link, by statement.key.
-type preparedSet struct {
-	byKey map[string]*prepared
-	clock uint64
-}
-
-func (p *preparedSet) get(key string) *prepared {
-	pr := p.byKey[key]
-	if pr != nil {
-		p.clock++
-		pr.used = p.clock
+// name is what equal statements share.
+func (s *statement) name() string {
+	if s.called == "" {
+		s.called = s.meaning.text + "\x00" + s.text
 	}
-	return pr
-}
-
-func (p *preparedSet) has(id uint32) bool {
-	for _, pr := range p.byKey {
-		if pr.id == id {
-			return true
-		}
-	}
-	return false
-}
-
-// put adds a statement and returns the id of one that has to be closed for it,
-// 0 for none.
-func (p *preparedSet) put(key string, id uint32) (*prepared, uint32) {
-	if p.byKey == nil {
-		p.byKey = map[string]*prepared{}
-	}
-	var closed uint32
-	if old := p.byKey[key]; old != nil {
-		closed = old.id
-	} else if len(p.byKey) >= maxPrepared {
-		var oldest string
-		for k, pr := range p.byKey {
-			if oldest == "" || pr.used < p.byKey[oldest].used {
-				oldest = k
-			}
-		}
-		closed = p.byKey[oldest].id
-		delete(p.byKey, oldest)
-	}
-	p.clock++
-	pr := &prepared{id: id, used: p.clock}
-	p.byKey[key] = pr
-	return pr, closed
-}
-
-// remember adds a statement to the link's set.
-func (h *handler) remember(s *statement, private bool, id uint32) *prepared {
-	pr, closed := h.link().prepared.put(s.key(private), id)
-	if closed != 0 {
-		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, closed))
-	}
-	return pr
+	return s.called
 }
 
 // silent sends a command that has no reply.
@@ -109,32 +55,68 @@ func (h *handler) silent(payload []byte) {
 	h.s.Link.Write(b)
 }
 
-// ensurePrepared finds the statement on the attached link, or has it prepared
-// there: not ready means that the command waits, or was answered by an error.
-func (h *handler) ensurePrepared(s *statement, private bool) (*prepared, bool) {
-	if pr := h.link().prepared.get(s.key(private)); pr != nil {
+// remember adds a statement to the link's set.
+func (h *handler) remember(s *statement, private bool, id uint32) {
+	set := &h.link().prepared
+	owner := s
+	if !private {
+		owner = nil
+	}
+	for _, closed := range set.put(s.name(), &prepared{id: id, owner: owner}) {
+		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, closed))
+	}
+}
+
+// ensurePrepared finds a twin for the statement, executed with these types, on
+// the attached link, or has one prepared there: not ready means that the
+// command waits, or was answered by an error.
+func (h *handler) ensurePrepared(s *statement, types []byte, private bool) (*prepared, bool) {
+	if pr := h.link().prepared.get(s, types, private); pr != nil {
 		return pr, true
 	}
-	if s.db == "" || s.db == h.db {
+	now := h.meaning()
+	if now.text == s.meaning.text {
 		h.prepareHere(s, private, func() {})
 		return nil, false
 	}
-	// Names without a database mean the one of then.
-	back := h.db
-	h.ask1(append([]byte{byte(wire.ComInitDB)}, s.db...), expect{effects: effUse, then: func(a *answer) {
-		if a.failed {
-			h.refuse(a.err)
+	// A text means what it meant when the client prepared it.
+	h.switchTo(s.meaning, now, func() {
+		h.prepareHere(s, private, func() { h.switchTo(now, s.meaning, func() {}) })
+	})
+	return nil, false
+}
+
+// switchTo changes the link's database and settings for a moment. If that
+// fails the link is in no known state, and is dropped.
+func (h *handler) switchTo(to, from meaning, next func()) {
+	step := func(payload []byte, next func()) {
+		h.ask1(payload, expect{effects: effUse, ours: true, then: func(a *answer) {
+			if a.failed {
+				h.refuse(a.err)
+				h.s.DropLink()
+				h.LinkLost(a.err)
+				return
+			}
+			next()
+		}})
+	}
+	set := func() {
+		if slices.Equal(to.settings, from.settings) {
+			next()
 			return
 		}
-		h.prepareHere(s, private, func() {
-			h.ask1(append([]byte{byte(wire.ComInitDB)}, back...), expect{effects: effUse, then: func(a *answer) {
-				if a.failed {
-					h.refuse(a.err)
-				}
-			}})
-		})
-	}})
-	return nil, false
+		text, err := to.settings.filled(meaningNames, h.base.initial).statement(*h.up.collations.Load())
+		if err != nil {
+			h.refuse(wire.NewError(wire.ErrNumUnknown, "freshet: %v", err))
+			return
+		}
+		step(wire.AppendQuery(nil, h.link().caps, text), next)
+	}
+	if to.db == from.db || to.db == "" {
+		set()
+		return
+	}
+	step(append([]byte{byte(wire.ComInitDB)}, to.db...), set)
 }
 
 func (h *handler) prepareHere(s *statement, private bool, next func()) {

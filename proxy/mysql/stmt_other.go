@@ -16,8 +16,8 @@ func (h *handler) closeStatement(p []byte) bool {
 		return true
 	}
 	ps := &h.link().prepared
-	if pr := ps.byKey[s.key(true)]; pr != nil {
-		delete(ps.byKey, s.key(true))
+	if pr := ps.get(s, nil, true); pr != nil {
+		ps.remove(pr.id)
 		h.silent(wire.AppendStatementCommand(nil, wire.ComStmtClose, pr.id))
 	}
 	h.holdStatements()
@@ -57,7 +57,7 @@ func (h *handler) here(s *statement) *prepared {
 	if h.s.Link == nil || !s.cursor && !s.longData {
 		return nil
 	}
-	return h.link().prepared.get(s.key(true))
+	return h.link().prepared.get(s, nil, true)
 }
 
 // fetch takes COM_STMT_FETCH.
@@ -99,7 +99,7 @@ func (h *handler) longData(p []byte) bool {
 	if h.s.Link == nil && !h.acquire() {
 		return false
 	}
-	pr := h.link().prepared.get(s.key(true))
+	pr := h.link().prepared.get(s, nil, true)
 	if pr == nil {
 		return h.prepareForData(s)
 	}

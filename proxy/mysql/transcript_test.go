@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -64,9 +65,14 @@ func compare(t *testing.T, got, want []line) {
 	}
 }
 
+var preparedAgain = regexp.MustCompile(`(?m)(^\d+:fe0000.{2}.)[4](|0000)$`)
+
 // sortedItems puts the tracked variables of an OK in order: MariaDB's own order
 // changes from start to start.
+// It also takes off the flag that says that a statement was prepared again,
+// which a change of statistics by anybody may bring about.
 func sortedItems(reply string) string {
+	reply = preparedAgain.ReplaceAllString(reply, "${1}0${2}")
 	p, err := hex.DecodeString(strings.TrimPrefix(reply, "1:"))
 	if err != nil || len(p) == 0 || p[0] != 0 {
 		return reply
