@@ -72,7 +72,7 @@ func (s *Session) Console(text []byte, scope planner.Scope, done func(*Result)) 
 		finish(failed(err))
 		return true
 	}
-	c := &console{session: s, server: s.Loop.server, upstream: s.Upstream, scope: scope, last: last}
+	c := &console{session: s, server: s.Loop.server, upstream: s.Upstream, scope: scope, last: last, level: s.level, cacheOff: s.CacheOff}
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), consoleTimeout)
 		defer cancel()
@@ -101,6 +101,8 @@ type console struct {
 	upstream *Upstream
 	scope    planner.Scope
 	last     Last
+	level    Level
+	cacheOff bool
 }
 
 // command is a parsed console command.

@@ -295,6 +295,10 @@ func (p *commandParser) showFreshet() (command, error) {
 		return showStatus{}, p.end()
 	case p.accept("VERSION"):
 		return showVersion{}, p.end()
+	case p.starts(".", "CACHE"):
+		return showOption{"cache"}, p.end()
+	case p.starts(".", "CONSISTENCY"):
+		return showOption{"consistency"}, p.end()
 	}
 	return nil, p.expected("STATUS or VERSION")
 }

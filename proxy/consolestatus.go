@@ -149,6 +149,20 @@ func (explainLast) run(_ context.Context, c *console) (*Result, error) {
 	return &Result{Tag: "EXPLAIN", Columns: columns("destination", "reason"), Rows: [][]string{{destination, last.Reason}}}, nil
 }
 
+// showOption is SHOW freshet.cache or SHOW freshet.consistency.
+type showOption struct{ name string }
+
+func (cmd showOption) run(_ context.Context, c *console) (*Result, error) {
+	value := c.level.String()
+	if cmd.name == "cache" {
+		value = "on"
+		if c.cacheOff {
+			value = "off"
+		}
+	}
+	return &Result{Tag: "SHOW", Columns: columns("freshet." + cmd.name), Rows: [][]string{{value}}}, nil
+}
+
 // setOption is SET freshet.cache or SET freshet.consistency.
 type setOption struct{ apply func(*Session) }
 

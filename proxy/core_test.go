@@ -73,6 +73,7 @@ func (h *pipeHandler) LinkData(in []byte) int {
 }
 func (h *pipeHandler) LinkLost(error) { h.p.lost.Add(1); h.s.Close() }
 func (h *pipeHandler) Closed()        {}
+func (h *pipeHandler) Shutdown(bool)  { h.s.Close() }
 
 // startCore serves the pipe protocol in front of a backend that runs serve for
 // each connection.

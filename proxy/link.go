@@ -15,9 +15,10 @@ type Link struct {
 	session *Session // nil while idle
 	ID      uint64
 	// PinnedBy says in words why the link cannot be given back; "" when it can.
-	PinnedBy string
-	openedAt time.Time
-	uses     uint64
+	PinnedBy  string
+	openedAt  time.Time
+	idleSince time.Time
+	uses      uint64
 }
 
 // Write adds bytes to what this event sends upstream. They are copied.

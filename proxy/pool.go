@@ -7,6 +7,8 @@ import (
 	"net"
 	"sync/atomic"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // ErrPoolTimeout says that no link came free in time.
@@ -23,6 +25,7 @@ type pool struct {
 	idle    map[string][]*Link // newest last
 	links   map[*Link]struct{}
 	dialing int
+	paused  bool       // no dialling for now, see crowded
 	waiters []*Session // oldest first; each has wantKey set
 	nextID  uint64
 
@@ -54,7 +57,7 @@ func (p *pool) acquire(s *Session) bool {
 // fill dials for waiters while there is room, making room by closing idle
 // links of other keys.
 func (p *pool) fill() {
-	for p.dialing < len(p.waiters) {
+	for p.dialing < len(p.waiters) && !p.paused {
 		if len(p.links)+p.dialing >= p.limit && !p.closeIdle() {
 			return
 		}
@@ -92,6 +95,10 @@ func (p *pool) dial(key string) {
 func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 	if err != nil {
 		p.dialing--
+		if upstreamFull(err) && (len(p.links) > 0 || p.dialing > 0) {
+			p.crowded()
+			return
+		}
 		p.refuse(key, err)
 		return
 	}
@@ -103,6 +110,49 @@ func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 		p.dialing--
 		delete(p.links, l)
 		p.refuse(key, fmt.Errorf("enrol link: %w", err))
+	}
+}
+
+// crowdedPause is how long a pool does without new links after the upstream
+// said that it takes no more.
+const crowdedPause = 250 * time.Millisecond
+
+// crowded: the upstream takes no more connections, but some of its are ours.
+// The waiters stay in line for those; idle ones that nobody in line can use
+// give way.
+func (p *pool) crowded() {
+	p.closeIdle()
+	if p.paused {
+		return
+	}
+	p.paused = true
+	time.AfterFunc(crowdedPause, func() {
+		p.loop.post(func() {
+			p.paused = false
+			p.fill()
+		})
+	})
+}
+
+// idleTime is how long a link is kept that nobody needs.
+const idleTime = 30 * time.Second
+
+// reap closes the links that were idle for too long: they take the place of
+// the upstream's other clients.
+func (p *pool) reap() {
+	for key, list := range p.idle {
+		for len(list) > 0 && time.Since(list[0].idleSince) > idleTime {
+			l := list[0]
+			list = list[1:]
+			p.idleCount.Add(-1)
+			delete(p.links, l)
+			l.sock.Close()
+		}
+		if len(list) == 0 {
+			delete(p.idle, key)
+			continue
+		}
+		p.idle[key] = list
 	}
 }
 
@@ -123,6 +173,7 @@ func (p *pool) free(l *Link) {
 			return
 		}
 	}
+	l.idleSince = time.Now()
 	p.idle[l.Key] = append(p.idle[l.Key], l)
 	p.idleCount.Add(1)
 	p.fill()
@@ -200,6 +251,23 @@ func (p *pool) lost(l *Link) {
 	}
 	p.busyCount.Add(-1)
 	p.fill()
+}
+
+// upstreamFull tells whether an upstream refused a link for want of room.
+func upstreamFull(err error) bool {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) {
+		return pg.Code == "53300"
+	}
+	var numbered interface{ Errno() uint16 }
+	if !errors.As(err, &numbered) {
+		return false
+	}
+	switch numbered.Errno() {
+	case 1040, 1203, 1226: // ER_CON_COUNT_ERROR, ER_TOO_MANY_USER_CONNECTIONS, ER_USER_LIMIT_REACHED
+		return true
+	}
+	return false
 }
 
 // dropIdle closes every idle link: the upstream's defaults have changed.

@@ -49,6 +49,11 @@ type Handler interface {
 	// Session.Link is nil already.
 	LinkLost(err error)
 
+	// Shutdown tells that the server is going down. A session that has nothing
+	// under way and no transaction open says goodbye in its dialect's words
+	// and closes; with now, any session does.
+	Shutdown(now bool)
+
 	// Closed is called last, when the client is gone. The core then takes the
 	// link away: it is closed unless the handler released it before.
 	Closed()

@@ -89,6 +89,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	for _, u := range s.upstreams {
 		go u.watchDefaults(ctx, func() { s.defaultsChanged(u) })
 	}
+	go s.reapLinks(ctx)
 	s.serving.Store(true)
 	ready()
 	var err error
@@ -100,22 +101,44 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	return errors.Join(err, s.http.close(), s.closeUpstreams())
 }
 
+// reapLinks has the loops close links that nobody needs, until ctx ends.
+func (s *Server) reapLinks(ctx context.Context) {
+	tick := time.NewTicker(idleTime / 4)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, l := range s.allLoops() {
+			l.post(func() {
+				for _, ln := range l.lanes {
+					ln.pool.reap()
+				}
+			})
+		}
+	}
+}
+
 // drainTime is how long transactions may go on after SIGTERM.
 const drainTime = 10 * time.Second
 
-// drain waits, bounded, until no session holds a link, and stops the loops.
+// drain has sessions end, those in a transaction after it, within drainTime,
+// and stops the loops.
 func (s *Server) drain(ctx context.Context, ended <-chan error) error {
 	s.serving.Store(false)
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for s.busyLinks() > 0 && ctx.Err() == nil {
+	for s.sayGoodbye(false) && ctx.Err() == nil {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 		}
 	}
+	s.sayGoodbye(true)
 	stop, cancelStop := context.WithTimeout(context.WithoutCancel(ctx), drainTime)
 	defer cancelStop()
 	if err := s.engine.stop(stop, s.gnet); err != nil {
@@ -124,13 +147,21 @@ func (s *Server) drain(ctx context.Context, ended <-chan error) error {
 	return <-ended
 }
 
-func (s *Server) busyLinks() (n int64) {
+// sayGoodbye has every session that can close do so, and waits until the loops
+// have asked them. It tells whether some are left.
+func (s *Server) sayGoodbye(now bool) bool {
+	var asked sync.WaitGroup
 	for _, l := range s.allLoops() {
-		for _, ln := range l.lanes {
-			n += ln.pool.busyCount.Load()
-		}
+		asked.Add(1)
+		l.post(func() {
+			defer asked.Done()
+			for _, sess := range l.sessions {
+				sess.Handler.Shutdown(now)
+			}
+		})
 	}
-	return n
+	asked.Wait()
+	return s.connections.Load() > 0
 }
 
 func (s *Server) closeUpstreams() error {

@@ -72,7 +72,8 @@ const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
 	` + pgPrintSQL + `,
 	EXISTS (SELECT FROM pg_publication_tables t WHERE t.pubname = 'freshet' AND t.schemaname = n.nspname AND t.tablename = c.relname
 		AND (to_jsonb(t) ->> 'rowfilter' IS NOT NULL OR jsonb_array_length(to_jsonb(t) -> 'attnames') <
-			(SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '')))
+			(SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''))),
+	EXISTS (SELECT FROM pg_publication p WHERE p.pubname = 'freshet' AND NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate))
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid`
 
 // pgTable is a row of pgTableSQL.
@@ -80,6 +81,7 @@ type pgTable struct {
 	schema, name                                   string
 	kind, persistence                              string
 	identity, parent, owner, published, restricted bool
+	partial                                        bool // the publication leaves kinds of changes out
 	print                                          string
 }
 
@@ -91,7 +93,7 @@ func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bo
 	row := rows[0]
 	is := func(i int) bool { return string(row[i]) == "t" }
 	return pgTable{schema: string(row[0]), name: string(row[1]), kind: string(row[2]), persistence: string(row[3]),
-		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9)}, true, nil
+		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9), partial: is(10)}, true, nil
 }
 
 func (t *pgTable) full() string { return quoteIdent(t.schema) + "." + quoteIdent(t.name) }
@@ -117,6 +119,9 @@ func (t *pgTable) refuse(user string) error {
 		return &mendable{"it has no replica identity", "ALTER TABLE " + t.full() + " REPLICA IDENTITY FULL, or give it a primary key"}
 	case t.restricted:
 		return &mendable{"publication " + publication + " leaves rows or columns of it out", "ALTER PUBLICATION " + publication + " DROP TABLE " + t.full()}
+	case t.partial:
+		return &mendable{"publication " + publication + " leaves kinds of changes out", "ALTER PUBLICATION " + publication +
+			" SET (publish = 'insert, update, delete, truncate')"}
 	case !t.published && !t.owner:
 		return &mendable{"role " + user + " does not own it, so it may not publish it",
 			"as a superuser, ALTER PUBLICATION " + publication + " ADD TABLE " + t.full() + ", or GRANT the owner's role TO " + quoteIdent(user)}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -49,7 +50,8 @@ func check(cmd *cobra.Command, t proxy.Target) error {
 			state = "MISSING"
 			missing++
 		}
-		fmt.Fprintf(w, "%s\t%s\n", state, f.What)
+		what, _, _ := strings.Cut(f.What, "; mend: ") // said once, below
+		fmt.Fprintf(w, "%s\t%s\n", state, what)
 		if !f.OK && f.Mend != "" {
 			fmt.Fprintf(w, "\tmend:  %s\n", f.Mend)
 		}

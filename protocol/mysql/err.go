@@ -18,6 +18,9 @@ func (e ServerError) Error() string {
 	return fmt.Sprintf("ERROR %d (%s): %s", e.Number, e.State, e.Message)
 }
 
+// Errno is the error's number, for those who know no more of it than that.
+func (e ServerError) Errno() uint16 { return e.Number }
+
 // Append appends the payload for a client with these capabilities; 0 for one
 // that has not answered the handshake yet, to which no state is sent.
 func (e *ServerError) Append(dst []byte, caps Capability) []byte {
