@@ -58,6 +58,10 @@ type handler struct {
 	lastID uint64
 	past   past
 
+	// unlogged: the session has spoken of sql_log_bin, so its changes may be in
+	// no log.
+	unlogged bool
+
 	statements map[uint32]*statement
 	lastStmt   uint32
 

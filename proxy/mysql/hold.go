@@ -24,11 +24,16 @@ const (
 	holdLongData  // COM_STMT_SEND_LONG_DATA before its execution
 	holdTracking  // the client changed session tracking: no longer known what changes
 	holdUnknown   // the server told of a change that nothing explains
+	// holdHidden: a procedure, a block, EXECUTE or a stored function ran. What
+	// it left, such as a temporary table or on MariaDB a setting, the server
+	// does not tell, so nothing is shared with others for the session's life.
+	holdHidden
+	holdConnection // the client knows the link's connection id, and may KILL by it
 )
 
 // opaque are those under which an answer from the store might not be what this
 // session would be told: temporary tables hide others, roles change rights.
-const opaque = holdTemporary | holdLocks | holdXA | holdRole | holdNextTrans | holdTracking | holdUnknown
+const opaque = holdTemporary | holdLocks | holdXA | holdRole | holdNextTrans | holdTracking | holdUnknown | holdHidden
 
 // soft are those that are given up when others wait for a link.
 const soft = holdDiagnostics | holdCount
@@ -39,7 +44,7 @@ const lasting = ^soft
 
 var holdNames = []string{"diagnostics of the last statement", "ROW_COUNT() of the last statement", "user variables", "temporary tables", "PREPARE", "table locks",
 	"named locks", "HANDLER", "XA", "SET ROLE", "SET TRANSACTION", "a setting", "a cursor", "long data",
-	"session tracking changed by the client", "an unknown change of state"}
+	"session tracking changed by the client", "an unknown change of state", "run what may have changed it unseen", "CONNECTION_ID()"}
 
 // String names the first reason.
 func (x hold) String() string {

@@ -12,33 +12,36 @@ import (
 type effects uint32
 
 const (
-	effRead      effects = 1 << iota // begins like a query that may be planned
-	effSet                           // SET
-	effUse                           // USE
-	effTemporary                     // CREATE or DROP TEMPORARY
-	effVariables                     // names a user variable
-	effLock                          // LOCK TABLES, FLUSH … WITH READ LOCK, FLUSH … FOR EXPORT
-	effUnlock                        // UNLOCK TABLES
-	effNamedLock                     // GET_LOCK
-	effHandler                       // HANDLER
-	effXA                            // XA
-	effPrepare                       // PREPARE, EXECUTE, DEALLOCATE
-	effRole                          // SET ROLE
-	effNextTrans                     // SET TRANSACTION
-	effTracking                      // SET session_track_…
-	effMany                          // several statements
-	effUnproven                      // may run anything: CALL, EXECUTE, unknown words
-	effConsole                       // begins like one of Freshet's own commands
-	effKill                          // KILL
-	effLastID                        // asks for LAST_INSERT_ID
-	effRowCount                      // asks for ROW_COUNT
-	effFound                         // asks for FOUND_ROWS
-	effWarnings                      // asks for warnings or errors
-	effQuiet                         // changes no data: SHOW, USE, a plain SET …
-	effInsert                        // may make LAST_INSERT_ID() another
-	effOffset                        // LIMIT with an offset: FOUND_ROWS() is not the number of rows
-	effStatement                     // MariaDB's SET STATEMENT … FOR …
-	effCalcFound                     // SQL_CALC_FOUND_ROWS: the next may ask for the count
+	effRead       effects = 1 << iota // begins like a query that may be planned
+	effSet                            // SET
+	effUse                            // USE
+	effTemporary                      // CREATE or DROP TEMPORARY
+	effVariables                      // names a user variable
+	effLock                           // LOCK TABLES, FLUSH … WITH READ LOCK, FLUSH … FOR EXPORT
+	effUnlock                         // UNLOCK TABLES
+	effNamedLock                      // GET_LOCK
+	effHandler                        // HANDLER
+	effXA                             // XA
+	effPrepare                        // PREPARE, EXECUTE, DEALLOCATE
+	effRole                           // SET ROLE
+	effNextTrans                      // SET TRANSACTION
+	effTracking                       // SET session_track_…
+	effMany                           // several statements
+	effUnproven                       // may run anything: CALL, EXECUTE, unknown words
+	effConsole                        // begins like one of Freshet's own commands
+	effKill                           // KILL
+	effLastID                         // asks for LAST_INSERT_ID
+	effRowCount                       // asks for ROW_COUNT
+	effFound                          // asks for FOUND_ROWS
+	effWarnings                       // asks for warnings or errors
+	effQuiet                          // changes no data: SHOW, USE, a plain SET …
+	effInsert                         // may make LAST_INSERT_ID() another
+	effOffset                         // LIMIT with an offset: FOUND_ROWS() is not the number of rows
+	effStatement                      // MariaDB's SET STATEMENT … FOR …
+	effCalcFound                      // SQL_CALC_FOUND_ROWS: the next may ask for the count
+	effComputed                       // SET to what is computed, or of user variables among others
+	effUnlogged                       // names sql_log_bin
+	effConnection                     // asks for CONNECTION_ID()
 )
 
 // firstWords says what a statement's first word makes of it. Words that are
@@ -58,6 +61,7 @@ var firstWords = map[string]effects{
 var words = map[string]effects{
 	"GET_LOCK": effNamedLock, "LAST_INSERT_ID": effLastID, "IDENTITY": effLastID, "LASTVAL": effLastID, "ROW_COUNT": effRowCount,
 	"FOUND_ROWS": effFound, "WARNINGS": effWarnings, "ERRORS": effWarnings, "DIAGNOSTICS": effWarnings | effRowCount,
+	"CONNECTION_ID": effConnection, "PSEUDO_THREAD_ID": effConnection, "SQL_LOG_BIN": effUnlogged,
 	"OFFSET": effOffset, "SQL_CALC_FOUND_ROWS": effCalcFound, "SQL_AUTO_IS_NULL": effLastID,
 }
 
@@ -103,7 +107,9 @@ func (r *textReader) token(t scan.Token) {
 		r.first, r.ended, r.verb, r.prev = true, true, "", ""
 		return
 	case t.Kind == scan.Op && s == "(" && r.verb == "SET":
-		r.eff &^= effQuiet // a function or a query may do anything
+		r.eff = r.eff&^effQuiet | effComputed // a function or a query may do anything
+	case t.Kind == scan.Op && s == "," && r.verb == "SET" && r.eff&effVariables != 0:
+		r.eff |= effComputed
 	case t.Kind == scan.Hint || t.Kind == scan.Exec || t.Kind == scan.Op && s == "(" && r.first:
 		return
 	}
@@ -145,6 +151,8 @@ func (r *textReader) variable(s string) {
 		r.eff |= effWarnings
 	case r.verb == "SET" && strings.HasPrefix(name, "SESSION_TRACK_"):
 		r.eff |= effTracking
+	case name == "SQL_LOG_BIN" || name == "PSEUDO_THREAD_ID":
+		r.eff |= words[name]
 	}
 }
 

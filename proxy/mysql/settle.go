@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"encoding/binary"
+	"freshet/planner"
 	"strconv"
 
 	"freshet/cache"
@@ -44,6 +45,18 @@ func (h *handler) settle(e *expect, r *reply) {
 	}
 	if h.mustBeSeen(e, safe, stored) {
 		h.s.Wrote()
+		if !safe {
+			h.forgetUnlogged()
+		}
+	}
+}
+
+// forgetUnlogged: what was just done may be in no log (sql_log_bin = 0), so the
+// feed will never tell of it. Everything kept is dropped; fills under way are
+// not kept either.
+func (h *handler) forgetUnlogged() {
+	if st := h.s.Upstream.Store; h.unlogged && st != nil {
+		st.Flush()
 	}
 }
 
@@ -115,7 +128,7 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 		hold hold
 	}{{effVariables, holdVariables}, {effTemporary, holdTemporary}, {effPrepare, holdPrepare}, {effLock, holdLocks},
 		{effNamedLock, holdNamedLock}, {effHandler, holdHandler}, {effXA, holdXA}, {effRole, holdRole},
-		{effNextTrans, holdNextTrans}, {effTracking, holdTracking}} {
+		{effNextTrans, holdNextTrans}, {effTracking, holdTracking}, {effUnproven, holdHidden}, {effConnection, holdConnection}} {
 		if eff&x.eff != 0 {
 			h.hold |= x.hold
 		}
@@ -126,7 +139,13 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 	if eff&effNextTrans == 0 && !h.inTransaction() && !t.Failed {
 		h.hold &^= holdNextTrans
 	}
+	h.unlogged = h.unlogged || eff&effUnlogged != 0
 	mariadb := h.s.Upstream.Server.Kind == "mariadb"
+	if mariadb && eff&effComputed != 0 || eff&effRead != 0 && e.planned && e.class == planner.ClassOther {
+		// MariaDB does not tell every setting that such a SET changes, and a
+		// stored function may do what a procedure may.
+		h.hold |= holdHidden
+	}
 	switch {
 	case t.Failed && eff&effUnproven != 0 && !mariadb:
 		h.owed.ping = true
