@@ -69,7 +69,11 @@ func mayCache(p *planner.Plan, policy Policy) error {
 	if p.Cacheable || policy.TTL > 0 && p.Class == planner.ClassRead {
 		return nil
 	}
-	return &ConsoleError{Code: ErrUnsupported, Message: "this statement cannot be cached: " + orElse(p.Reason, "not a read")}
+	code := ErrUnsupported
+	if strings.Contains(p.Reason, "could not be parsed") {
+		code = ErrSyntax
+	}
+	return &ConsoleError{Code: code, Message: "this statement cannot be cached: " + orElse(p.Reason, "not a read")}
 }
 
 func (c *console) plan(ctx context.Context, sql string) (*planner.Plan, error) {

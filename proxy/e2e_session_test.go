@@ -221,6 +221,16 @@ func TestCommands(t *testing.T) {
 			t.Errorf("after FLUSH ALL CACHES: %s (%s)", d, reason)
 		}
 		hits(t, c, q)
+		hits(t, c, strings.Replace(q, "SELECT", "SELECT /*+ freshet: ttl 60s */", 1))
+		for range 2 {
+			ask(c, strings.Replace(q, "SELECT", "SELECT /*+ freshet: no-cache */", 1))
+			if d, _ := where(t, c); d != "upstream" {
+				t.Errorf("no-cache: %s", d)
+			}
+		}
+		if got := ask(c, "SHOW freshet.cache"); !strings.Contains(got, "on|") {
+			t.Errorf("SHOW freshet.cache: %s", got)
+		}
 		mustExec(t, c, "SET freshet.cache = off")
 		ask(c, q)
 		if d, _ := where(t, c); d != "upstream" {

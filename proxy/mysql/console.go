@@ -1,8 +1,6 @@
 package mysql
 
 import (
-	"fmt"
-
 	wire "freshet/protocol/mysql"
 	"freshet/proxy"
 )
@@ -46,13 +44,10 @@ func consoleResult(r *proxy.Result, status wire.Status) *wire.Result {
 // consoleError finds the server error nearest to a console command's mistake.
 func consoleError(e *proxy.ConsoleError) wire.ServerError {
 	message := e.Message
-	if e.Position > 0 {
-		message = fmt.Sprintf("%s (at position %d)", message, e.Position)
-	}
 	number := uint16(wire.ErrNumUnknown)
 	switch e.Code {
 	case proxy.ErrSyntax:
-		number = wire.ErrNumParse
+		number, message = wire.ErrNumParse, "You have an error in your SQL syntax; "+message
 	case proxy.ErrDenied:
 		number = wire.ErrNumSpecificAccessDenied
 	case proxy.ErrUnsupported:

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"bytes"
+
 	"freshet/planner"
 	wire "freshet/protocol/mysql"
 	"freshet/proxy"
@@ -38,7 +40,31 @@ func (h *handler) query(p []byte) bool {
 			return h.stage.answered
 		}
 	}
+	if plain, ok := withoutHint(p, q.Text); ok {
+		return h.forward(plain, expect{cmd: wire.ComQuery, first: 1})
+	}
 	return h.forward(nil, expect{cmd: wire.ComQuery, first: h.commandSeq() + 1})
+}
+
+// withoutHint blanks one of Freshet's own hints in a command's payload, whose
+// end text is: MySQL takes it for an optimizer hint and warns of it, and an
+// answer with a warning is not kept.
+func withoutHint(payload, text []byte) ([]byte, bool) {
+	open := bytes.Index(text, []byte("/*+"))
+	if open < 0 {
+		return nil, false
+	}
+	inside := bytes.TrimLeft(text[open+3:], " \t\r\n")
+	end := bytes.Index(text[open:], []byte("*/"))
+	if end < 0 || len(inside) < 8 || !bytes.EqualFold(inside[:8], []byte("freshet:")) {
+		return nil, false
+	}
+	plain := bytes.Clone(payload)
+	start := len(payload) - len(text) + open
+	for i := start; i < start+end+2; i++ {
+		plain[i] = ' '
+	}
+	return plain, true
 }
 
 func (h *handler) textKey(text []byte) []byte {
