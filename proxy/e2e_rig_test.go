@@ -27,6 +27,7 @@ type rig struct {
 	http    string
 	direct  *sql.DB
 	through *sql.DB
+	stop    func() // begins the shutdown
 }
 
 // everywhere runs one test body on every kind of server.
@@ -71,7 +72,7 @@ func newRig(t testing.TB, server *upstream.Server, c proxy.Config) *rig {
 		stop()
 		t.Fatal(err)
 	}
-	r := &rig{server: server, http: s.HTTPAddress(), direct: server.DB(t)}
+	r := &rig{server: server, http: s.HTTPAddress(), direct: server.DB(t), stop: stop}
 	fields := strings.Fields(s.Listeners()[0])
 	r.listen = fields[1]
 	r.through = r.open(t, "")

@@ -227,6 +227,10 @@ func statusOffset(m wire.Message) (int, bool) {
 	return at, err == nil
 }
 
+// statusMetadataChanged tells that a statement was prepared again since the last
+// execution; through a pool, whose execution that was is not the session's.
+const statusMetadataChanged = 0x0400
+
 // meaningful masks what two sessions of one server may differ in: the lane
 // table's name, the statement's number, how the query was run, the order
 // of session state changes.
@@ -236,7 +240,7 @@ func (l *mysqlLane) meaningful(m wire.Message) wire.Message {
 		copy(m.Body[1:5], "id__")
 	}
 	if at, ok := statusOffset(m); ok {
-		status := binary.LittleEndian.Uint16(m.Body[at:]) &^ wire.StatusOfPlan
+		status := binary.LittleEndian.Uint16(m.Body[at:]) &^ (wire.StatusOfPlan | statusMetadataChanged)
 		binary.LittleEndian.PutUint16(m.Body[at:], status)
 		if m.Kind == wire.KindOK && status&statusSessionChanged != 0 && l.c.Caps&wire.CapSessionTrack != 0 {
 			m.Body = append(m.Body[:at+4:at+4], wire.SortStateChanges(m.Body[at+4:])...)

@@ -65,7 +65,10 @@ func TestLinkIsKilled(t *testing.T) {
 		if r := c.reply(wire.ComQuery); r.err == nil && len(r.rows) == 0 {
 			t.Errorf("neither error nor row: %v", r)
 		}
-		waitFor(t, func() bool { return c.cells("SELECT 5") == "5" })
+		// The id was the session's, as on the server itself: it is over.
+		if again := mustDial(t, address, as(s, plainCaps)); again.cells("SELECT 5") != "5" {
+			t.Error("a new session gets no answer")
+		}
 	})
 }
 
