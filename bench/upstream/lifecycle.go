@@ -127,7 +127,23 @@ func (s *Server) Stop() error {
 }
 
 // Kill ends the server at once, as a crash does; the folder stays for Restart.
-func (s *Server) Kill() error { return s.halt(syscall.SIGKILL) }
+func (s *Server) Kill() error {
+	if s.process == nil {
+		return nil
+	}
+	session := s.process.pid()
+	if err := errors.Join(s.signalAll(syscall.SIGKILL), s.halt(syscall.SIGKILL)); err != nil {
+		return err
+	}
+	// PostgreSQL's children hold its shared memory until they are gone, and a
+	// restart is refused as long.
+	for end := time.Now().Add(stopPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if left, err := sessionMembers(session); err != nil || len(left) == 0 {
+			return err
+		}
+	}
+	return fmt.Errorf("upstream: processes of %s outlive it", s.Kind)
+}
 
 // Shutdown ends the server in good order; the folder stays for Restart.
 func (s *Server) Shutdown() error { return s.halt(s.engine.stopSignal) }
