@@ -119,6 +119,10 @@ const (
 func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param) (Miss, *cache.Fill) {
 	plan := st.Plan()
 	s.leading, s.forwardedRead = nil, false
+	if plan == nil { // dropped since the caller looked: a definition has changed
+		s.Forwarded(nil, "its tables' definitions are changing")
+		return MissForward, nil
+	}
 	q := s.Upstream.Queries.of(plan, st)
 	s.Last = Last{Source: SourceForward, Query: q.index}
 	ttl, reason := s.keep(plan, q)
