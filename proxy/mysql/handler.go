@@ -96,6 +96,7 @@ type stage struct {
 	answered bool        // the client has its answer
 	asked    bool        // store and planner have been asked: what is left is to forward
 	plans    int         // times a plan was waited for
+	key      []byte      // of the fill that was joined
 	fill     *cache.Fill // to be filled by the forwarded command
 	class    planner.Class
 	keepable bool // the plan allows the answer to be kept
@@ -142,14 +143,6 @@ func (h *handler) step(in []byte) int {
 		return len(in)
 	}
 	return h.nextLogin(in)
-}
-
-// Joined implements proxy.Handler.
-func (h *handler) Joined(value []byte, ok bool) {
-	if ok {
-		h.answerKept(value)
-		h.stage.answered = true
-	}
 }
 
 // LinkReady implements proxy.Handler.
