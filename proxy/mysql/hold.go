@@ -68,8 +68,6 @@ type owed struct {
 	unknown   bool // and it may be one that it never names
 }
 
-func (o owed) any() bool { return o != owed{} }
-
 // unsure says whether the session's state is not known until it is asked.
 func (o owed) unsure() bool { return o.status || o.collation || o.changes }
 

@@ -3,6 +3,7 @@ package mysql
 import (
 	"crypto/rand"
 	"crypto/subtle"
+	"errors"
 	"net"
 
 	wire "freshet/protocol/mysql"
@@ -16,7 +17,6 @@ type login struct {
 	seq      uint8  // of the next packet to the client
 	user     string
 	database string
-	changing bool // COM_CHANGE_USER, not the first login
 	// offered are the capabilities in the handshake.
 	offered wire.Capability
 }
@@ -60,7 +60,7 @@ func (h *handler) greet() {
 func (h *handler) nextLogin(in []byte) int {
 	m, n, err := wire.NextMessage(in, maxLogin, &h.join)
 	switch {
-	case err == wire.ErrIncomplete:
+	case errors.Is(err, wire.ErrIncomplete):
 		return 0
 	case err != nil:
 		h.badHandshake()
