@@ -118,11 +118,12 @@ func (l *ledger) sighted(p probe) {
 }
 
 // proven takes the probes out that the stream has caught up with and returns
-// the newest of them.
+// the newest of them. What an older one saw the newer one saw too, so one that
+// waits for a transaction which was given up holds nobody up.
 func (l *ledger) proven() (newest probe, ok bool) {
-	n := 0
-	for n < len(l.pending) && l.pending[n].covered(l) {
-		n++
+	n := len(l.pending)
+	for n > 0 && !l.pending[n-1].covered(l) {
+		n--
 	}
 	if n == 0 {
 		return probe{}, false

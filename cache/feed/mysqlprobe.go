@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,14 +17,17 @@ import (
 	"freshet/cache/feed/binlog"
 )
 
-// gtidSighting is a MySQL server's gtid_executed: a transaction is in it once
-// other sessions can read it, which is later than it is in the log.
-type gtidSighting struct{ executed *binlog.GTIDSet }
+// gtidSighting is what a MySQL server tells of its transactions. One that is in
+// gtid_executed can be read by other sessions; one that can be read is there,
+// or still in gtid_owned: a commit first becomes readable and then passes from
+// the one to the other, at once. So executed tells from below what is visible,
+// and both together tell from above, if owned is read first.
+type gtidSighting struct{ owned, executed *binlog.GTIDSet }
 
 func (s gtidSighting) sees(c *commit) bool { return s.executed.Has(c.gtid) }
 
 func (s gtidSighting) covered(l *ledger) bool {
-	return l.received != nil && l.received.Contains(s.executed)
+	return l.received != nil && l.received.Contains(s.executed) && l.received.Contains(s.owned)
 }
 
 // opens is true at once: what gtid_executed lacked when the stream began comes
@@ -53,14 +57,19 @@ func (s *mysqlSource) probe(ctx context.Context) (sighting, error) {
 }
 
 func (s *mysqlSource) probeMySQL(c *client.Conn) (sighting, error) {
-	rows, err := mysqlRows(c, "SELECT @@GLOBAL.gtid_executed")
+	// The order counts, see gtidSighting; the server takes them as they stand.
+	rows, err := mysqlRows(c, "SELECT @@GLOBAL.gtid_owned, @@GLOBAL.gtid_executed")
 	if err != nil {
 		return nil, err
 	}
-	if len(rows) != 1 || len(rows[0]) != 1 {
+	if len(rows) != 1 || len(rows[0]) != 2 {
 		return nil, errors.New("feed: the server does not tell gtid_executed")
 	}
-	if text := rows[0][0]; s.lastSeen == nil || text != s.lastText {
+	owned, err := binlog.ParseGTIDSet(ownerOf.ReplaceAllString(rows[0][0], ""))
+	if err != nil {
+		return nil, err
+	}
+	if text := rows[0][1]; s.lastSeen == nil || text != s.lastText {
 		executed, err := binlog.ParseGTIDSet(text)
 		if err != nil {
 			return nil, err
@@ -73,8 +82,11 @@ func (s *mysqlSource) probeMySQL(c *client.Conn) (sighting, error) {
 		}
 		s.lastText, s.lastSeen = text, executed
 	}
-	return gtidSighting{s.lastSeen}, nil
+	return gtidSighting{owned, s.lastSeen}, nil
 }
+
+// ownerOf is the thread that gtid_owned names behind each GTID.
+var ownerOf = regexp.MustCompile(`#\d+`)
 
 // mariaPlace is what MariaDB tells with a consistent snapshot.
 type mariaPlace struct {
