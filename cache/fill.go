@@ -23,8 +23,8 @@ type Waiter interface {
 	// FillDone is called once, by the goroutine that ends the fill, with no
 	// lock held. It must not block. With ok the value is the whole answer, in
 	// Go memory that never changes; else the waiter must run the statement by
-	// itself.
-	FillDone(value []byte, ok bool)
+	// itself. stored tells whether it is also the key's entry.
+	FillDone(value []byte, ok, stored bool)
 }
 
 // A Fill is one answer being fetched. All methods are for its leader, from one
@@ -199,7 +199,7 @@ func (f *Fill) Finish() (stored bool) {
 	}
 	f.stored = stored
 	for _, w := range waiters {
-		w.FillDone(f.buf, true)
+		w.FillDone(f.buf, true, stored)
 	}
 	return stored
 }
@@ -215,7 +215,7 @@ func (f *Fill) Abandon() {
 		f.store.cells.release(f.cells)
 	})
 	for _, w := range waiters {
-		w.FillDone(nil, false)
+		w.FillDone(nil, false, false)
 	}
 }
 

@@ -68,7 +68,7 @@ type recorder struct {
 	ok    bool
 }
 
-func (r *recorder) FillDone(value []byte, ok bool) {
+func (r *recorder) FillDone(value []byte, ok, _ bool) {
 	r.calls++
 	r.value, r.ok = string(value), ok
 }

@@ -132,7 +132,7 @@ type stressWaiter struct {
 	version, table, flushed uint32
 }
 
-func (x *stressWaiter) FillDone(value []byte, ok bool) {
+func (x *stressWaiter) FillDone(value []byte, ok, _ bool) {
 	if ok {
 		x.w.verify(x.row, value, x.version, x.table, x.flushed)
 	}

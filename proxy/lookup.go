@@ -208,7 +208,7 @@ type join struct {
 }
 
 // FillDone is called on whatever goroutine ended the fill.
-func (j *join) FillDone(value []byte, ok bool) {
+func (j *join) FillDone(value []byte, ok, stored bool) {
 	s := j.session
 	s.Post(func() {
 		if s.joined != j {
@@ -218,6 +218,11 @@ func (j *join) FillDone(value []byte, ok bool) {
 		if ok {
 			s.Last = Last{Source: SourceJoin, Query: j.query}
 			s.lane.stats.joined(j.query)
+			if !stored {
+				// The answer may show what no entry does yet, and an older one
+				// may be stored in its place: see catchUp.
+				s.Wrote()
+			}
 		}
 		s.wake(func() { s.Handler.Joined(value, ok) })
 	})

@@ -96,7 +96,6 @@ type stage struct {
 	answered bool        // the client has its answer
 	asked    bool        // store and planner have been asked: what is left is to forward
 	plans    int         // times a plan was waited for
-	key      []byte      // of the fill that was joined
 	fill     *cache.Fill // to be filled by the forwarded command
 	class    planner.Class
 	keepable bool // the plan allows the answer to be kept

@@ -147,13 +147,8 @@ func (h *handler) ask(st *planner.Statement, key func() []byte, params []planner
 	h.stage.class, h.stage.planned = plan.Class, true
 	h.stage.keepable = plan.Cacheable || plan.TTLMillis > 0
 	h.stage.bare = plan.Class == planner.ClassRead && len(plan.Tables) == 0
-	k := key()
-	miss, fill := h.s.Miss(k, st, params)
+	miss, fill := h.s.Miss(key(), st, params)
 	h.stage.asked = true
 	h.stage.fill = fill
-	if miss != proxy.MissJoin {
-		return true
-	}
-	h.stage.key = bytes.Clone(k)
-	return false
+	return miss != proxy.MissJoin
 }

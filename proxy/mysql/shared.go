@@ -6,7 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"freshet/cache"
 	wire "freshet/protocol/mysql"
 	"freshet/proxy"
 )
@@ -25,8 +24,6 @@ type shared struct {
 	// collations are those of the server by id, in digits; nil before the
 	// first link.
 	collations atomic.Pointer[map[string]collation]
-
-	readers map[*proxy.Loop]*cache.Reader
 
 	waits   atomic.Int64  // the sum of waiters
 	tickets atomic.Uint64 // numbers waits for a link
