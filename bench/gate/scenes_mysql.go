@@ -102,7 +102,7 @@ var mysqlSettings = []string{
 	"SET character_set_results = latin1", "SET character_set_results = NULL", "SET CHARACTER SET utf8mb4", "SET collation_connection = utf8mb4_bin",
 	"SET sql_select_limit = 3", "SET sql_select_limit = DEFAULT", "SET group_concat_max_len = 20", "SET div_precision_increment = 8", "SET lc_time_names = 'de_DE'",
 	"SET lc_time_names = 'en_US'", "SET max_sort_length = 64", "SET @@session.time_zone='+00:00', @@session.lc_time_names='fr_FR'", "SET autocommit = ON", "SET autocommit=1",
-	"SET @@autocommit = 'on'", "USE mysql", "USE freshet_gate", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
+	"SET @@autocommit = 'on'", "USE freshet_gate", "SET TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED",
 	"SET default_week_format = 3", "SET sql_safe_updates = 0", "SET foreign_key_checks = 1",
 	"SET SESSION big_tables = 0, time_zone = '+01:00'", "SET no_such_variable = 1", "SET time_zone = 'No/Where'", "SET sql_big_selects=1",
 }

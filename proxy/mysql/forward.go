@@ -50,7 +50,7 @@ func (h *handler) forward(instead []byte, e expect) bool {
 	if !h.haveLink() {
 		return h.stage.answered
 	}
-	if !h.prime(e.effects) {
+	if !h.prime(e.effects | h.tellsWarnings(e.cmd)) {
 		return h.stage.answered
 	}
 	if !h.keepsDiagnostics(&e) {
@@ -68,6 +68,18 @@ func (h *handler) forward(instead []byte, e expect) bool {
 	h.past.sent()
 	h.s.Sent()
 	return true
+}
+
+// tellsWarnings is effWarnings for the commands whose reply counts the warnings
+// of the statement before, as MySQL has it; after a hit the link's are another's.
+func (h *handler) tellsWarnings(cmd wire.Command) effects {
+	switch cmd {
+	case wire.ComInitDB, wire.ComPing, wire.ComSetOption, wire.ComDebug:
+		if p := &h.past; h.s.Upstream.Server.Kind == "mysql" && p.found <= maxCounted && !p.yielded {
+			return effWarnings
+		}
+	}
+	return 0
 }
 
 // keepsDiagnostics says whether a command leaves the warnings of the one before
