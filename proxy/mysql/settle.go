@@ -105,7 +105,8 @@ func finish(fill *cache.Fill, found uint64) bool {
 // heardFound takes in FOUND_ROWS() of the session's last read.
 func (h *handler) heardFound(a *answer) {
 	fill := h.uncounted
-	h.uncounted, h.owed.found, h.past.foundElsewhere = nil, false, true
+	h.uncounted, h.owed.found = nil, false
+	h.past.away() // MySQL warns of the question itself
 	n, err := strconv.ParseUint(a.cell, 10, 64)
 	if err == nil {
 		h.past.found = n
