@@ -16,9 +16,7 @@ type Link struct {
 	ID      uint64
 	// PinnedBy says in words why the link cannot be given back; "" when it can.
 	PinnedBy  string
-	openedAt  time.Time
 	idleSince time.Time
-	uses      uint64
 }
 
 // Write adds bytes to what this event sends upstream. They are copied.

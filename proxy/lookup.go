@@ -123,7 +123,7 @@ func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param
 		s.Forwarded(nil, "its tables' definitions are changing")
 		return MissForward, nil
 	}
-	q := s.Upstream.Queries.of(plan, st)
+	q := s.Upstream.Queries.of(plan)
 	s.Last = Last{Source: SourceForward, Query: q.index}
 	ttl, reason := s.keep(plan, q)
 	if reason != "" {

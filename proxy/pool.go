@@ -103,7 +103,7 @@ func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 		return
 	}
 	p.nextID++
-	l := &Link{Key: key, State: state, pool: p, ID: p.nextID<<8 | uint64(p.loop.index), openedAt: time.Now()}
+	l := &Link{Key: key, State: state, pool: p, ID: p.nextID<<8 | uint64(p.loop.index)}
 	l.sock = &Socket{loop: p.loop, owner: l, fd: -1}
 	p.links[l] = struct{}{}
 	if err := p.loop.enroll(conn, l.sock); err != nil {
@@ -181,7 +181,6 @@ func (p *pool) free(l *Link) {
 
 func (p *pool) give(l *Link, s *Session) {
 	l.session, s.Link = s, l
-	l.uses++
 	p.busyCount.Add(1)
 }
 

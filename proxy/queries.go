@@ -108,7 +108,7 @@ func (qs *Queries) at(index uint32) *Query {
 func (qs *Queries) all() []*Query { return *qs.list.Load() }
 
 // of finds or makes the query of a plan.
-func (qs *Queries) of(p *planner.Plan, _ *planner.Statement) *Query {
+func (qs *Queries) of(p *planner.Plan) *Query {
 	qs.mu.RLock()
 	q := qs.byID[p.QueryID]
 	qs.mu.RUnlock()

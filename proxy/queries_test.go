@@ -75,12 +75,12 @@ func TestQueryFileMistakes(t *testing.T) {
 func TestQueriesAreBounded(t *testing.T) {
 	qs := registry(t, "")
 	for i := range uint64(maxQueries + 100) {
-		qs.of(&planner.Plan{QueryID: i + 1, Query: "q"}, nil)
+		qs.of(&planner.Plan{QueryID: i + 1, Query: "q"})
 	}
 	if n := len(qs.all()); n != maxQueries {
 		t.Fatalf("%d queries, want %d", n, maxQueries)
 	}
-	if q := qs.of(&planner.Plan{QueryID: 1 << 40, Query: "q"}, nil); q.index != 0 {
+	if q := qs.of(&planner.Plan{QueryID: 1 << 40, Query: "q"}); q.index != 0 {
 		t.Fatalf("index %d, want the shared 0", q.index)
 	}
 }

@@ -228,6 +228,18 @@ func (s *Session) Wrote() {
 	}
 }
 
+// CaughtUp tells whether the feed has proven everything up to the session's
+// barrier, no longer ago than within. Like Lookup, it reads the proof before
+// whatever the caller then looks at.
+func (s *Session) CaughtUp(within time.Duration) bool {
+	f := s.Upstream.Feed
+	if f == nil {
+		return false
+	}
+	ticket, at := f.ProvenTicket(), f.ProvenAt()
+	return at != 0 && ticket >= s.barrier && s.Loop.now()-at <= int64(within)
+}
+
 // Plan has a statement planned off the loop; then runs on the loop, and the
 // session is Blocked until it does.
 func (s *Session) Plan(st *planner.Statement, then func()) {
@@ -270,7 +282,7 @@ func (s *Session) Forwarded(st *planner.Statement, reason string) {
 		return
 	}
 	if p := st.Plan(); p != nil {
-		s.Last.Query = s.Upstream.Queries.of(p, st).index
+		s.Last.Query = s.Upstream.Queries.of(p).index
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"freshet/cache/feed"
 	"freshet/planner"
 	pg "freshet/protocol/postgres"
 )
@@ -70,7 +69,7 @@ func (h *handler) remember(s *statement, description []byte) {
 
 // recall finds a description that still holds.
 func (h *handler) recall(text []byte, oids []uint32) *described {
-	if !h.cacheable() || h.s.CacheOff || !h.proven() {
+	if !h.cacheable() || h.s.CacheOff || !h.s.CaughtUp(descriptionsMaxAge) {
 		return nil
 	}
 	d := h.shared.described.get(h.descriptionKey(text, oids))
@@ -78,17 +77,6 @@ func (h *handler) recall(text []byte, oids []uint32) *described {
 		return nil
 	}
 	return d
-}
-
-// proven: the feed has applied what was visible upstream a short while ago,
-// and all that this session has done.
-func (h *handler) proven() bool {
-	f := h.s.Upstream.Feed
-	if f == nil {
-		return false
-	}
-	ticket, at := f.ProvenTicket(), f.ProvenAt()
-	return at != 0 && ticket >= h.barrier && feed.Now()-at <= int64(descriptionsMaxAge)
 }
 
 // look answers a look at a statement from memory.
@@ -103,7 +91,7 @@ func (h *handler) look(u *found) (int, verdict) {
 		}
 		return h.lookAtText(u)
 	}
-	if s == nil || s.description == nil || !s.current() || !h.cacheable() || !h.proven() {
+	if s == nil || s.description == nil || !s.current() || !h.cacheable() || !h.s.CaughtUp(descriptionsMaxAge) {
 		return 0, unitForward
 	}
 	h.answerLook(u, s.description)

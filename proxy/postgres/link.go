@@ -90,7 +90,7 @@ func (h *handler) settle() {
 	}
 	if h.wrote {
 		h.wrote = false
-		h.noteWrite()
+		h.s.Wrote()
 	}
 	switch {
 	case h.passthrough:
@@ -147,12 +147,4 @@ func (h *handler) release() {
 	}
 	h.linkReady = false
 	h.s.ReleaseLink()
-}
-
-// noteWrite raises the session's barrier: no answer from before this point.
-func (h *handler) noteWrite() {
-	h.s.Wrote()
-	if f := h.s.Upstream.Feed; f != nil {
-		h.barrier = f.Ticket()
-	}
 }

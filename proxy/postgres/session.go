@@ -38,8 +38,7 @@ type handler struct {
 	// batch: extended messages were sent upstream since the last Sync.
 	batch bool
 	// wrote: something ran that the session's next hits must reflect.
-	wrote   bool
-	barrier uint64 // the feed's ticket of the last write
+	wrote bool
 
 	statements names
 	portals    map[string]*statement // what each portal of this batch or transaction runs
