@@ -308,6 +308,32 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
+// A link given back while it is parked for its session's slowness, or about to
+// be, serves the next session.
+func TestParkedLinkIsGivenBackReading(t *testing.T) {
+	for _, alreadyParked := range []bool{false, true} {
+		s, address := startCore(t, Config{Loops: 1, MaxLinks: 1, LinkWait: time.Second}, &pipe{}, echo)
+		first := dial(t, address)
+		if _, err := first.Write([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		wantRead(t, first, "a")
+		session := s.FindSession(1)
+		session.Post(func() {
+			session.Link.sock.park()
+			if alreadyParked {
+				session.Link.sock.parkNow()
+			}
+			session.ReleaseLink()
+		})
+		second := dial(t, address)
+		if _, err := second.Write([]byte("b")); err != nil {
+			t.Fatal(err)
+		}
+		wantRead(t, second, "b")
+	}
+}
+
 // The same the other way: an upstream that does not take the client's bytes.
 func TestSlowUpstream(t *testing.T) {
 	read := make(chan struct{})

@@ -184,9 +184,12 @@ func (p *pool) give(l *Link, s *Session) {
 	p.busyCount.Add(1)
 }
 
-// release takes the link back from its session.
+// release takes the link back from its session. The session's slowness is not
+// the link's any more: one that was about to be parked, or was, reads again,
+// for nobody would unpark it on behalf of the next session.
 func (p *pool) release(l *Link) {
 	l.session = nil
+	l.sock.unpark()
 	p.busyCount.Add(-1)
 	if l.sock.done || l.sock.closing || len(l.sock.held) > 0 {
 		l.sock.Close()

@@ -226,7 +226,13 @@ func (s *Socket) unpark() {
 // parkNow runs between events: the duplicate keeps the connection open while
 // gnet closes its own descriptor. OnClose finds s.conn nil and does nothing.
 func (s *Socket) parkNow() {
-	if !s.leave || s.done || s.conn == nil {
+	if s.done || s.conn == nil {
+		return
+	}
+	if !s.leave { // called off meanwhile; attach may have left bytes for later
+		if len(s.held) > 0 && !s.closing {
+			s.consume(nil)
+		}
 		return
 	}
 	fd, err := unix.FcntlInt(uintptr(s.fd), unix.F_DUPFD_CLOEXEC, 0)
