@@ -28,6 +28,11 @@ func (h *handler) execute(p []byte) bool {
 	if e.NewTypes {
 		s.types = e.AppendTypes(s.types[:0])
 	}
+	if s.effects&effRowCount != 0 && h.past.lost() {
+		// Also after a wait: preparing it here may have cost the link its past.
+		h.rowCount([]byte(s.text), true)
+		return true
+	}
 	if !h.stage.asked {
 		// A cursor's answer comes in parts; values sent ahead are not in the
 		// packet; attributes are read by functions of the server's.
@@ -60,8 +65,6 @@ func (h *handler) executeKey(s *statement, e *wire.Execute) []byte {
 func (h *handler) considerExecute(s *statement, e *wire.Execute, mayRead bool) bool {
 	h.stage.effects = s.effects
 	switch {
-	case s.effects&effRowCount != 0 && h.past.lost():
-		return h.rowCount([]byte(s.text), true)
 	case s.plan == nil:
 		h.s.Forwarded(nil, "not a read")
 	case !mayRead:

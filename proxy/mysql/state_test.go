@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"freshet/bench/upstream"
+	wire "freshet/protocol/mysql"
 	"freshet/proxy"
 )
 
@@ -132,6 +133,26 @@ func TestRowCount(t *testing.T) {
 		c.query("INSERT INTO counted VALUES (1), (2), (3)")
 		if got := c.cells("SELECT ROW_COUNT() + 1 FROM DUAL"); got != "4" && !strings.Contains(got, "freshet") {
 			t.Error(got)
+		}
+	})
+}
+
+// The same of a statement that has to be prepared on the link at hand first,
+// under the settings it was prepared with.
+func TestRowCountPreparedUnderOtherSettings(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		table(t, s, "counted", "CREATE TABLE counted (a INT)")
+		address := serve(t, s, proxy.Config{Loops: 1})
+		c, other := mustDial(t, address, as(s, plainCaps)), mustDial(t, address, as(s, plainCaps))
+		c.query("SET NAMES latin1")
+		prepared := c.command(append([]byte{byte(wire.ComStmtPrepare)}, "SELECT ROW_COUNT()"...)).prep
+		c.query("SET NAMES utf8mb4")
+		other.query("SET NAMES utf8mb4")
+		other.query("SET @taken = 1") // keeps the link on which it is prepared
+		c.query("INSERT INTO counted VALUES (1), (2), (3)")
+		r := c.command(append(wire.AppendStatementCommand(nil, wire.ComStmtExecute, prepared.StatementID), 0, 1, 0, 0, 0))
+		if r.err != nil || len(r.rows) != 1 || r.rows[0] != "\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00" {
+			t.Errorf("%v, rows %q", r.err, r.rows)
 		}
 	})
 }

@@ -86,9 +86,12 @@ func (h *handler) ensurePrepared(s *statement, types []byte, private bool) (*pre
 	return nil, false
 }
 
-// switchTo changes the link's database and settings for a moment. If that
-// fails the link is in no known state, and is dropped.
+// switchTo changes the link's database and settings for a moment, which costs
+// it what it knew of the statement before. If that fails the link is in no
+// known state, and is dropped.
 func (h *handler) switchTo(to, from meaning, next func()) {
+	h.past.away()
+	h.past.yielded = h.past.yielded || h.hold&holdDiagnostics != 0
 	step := func(payload []byte, next func()) {
 		h.ask1(payload, expect{effects: effUse, ours: true, then: func(a *answer) {
 			if a.failed {
