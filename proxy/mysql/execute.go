@@ -48,11 +48,13 @@ func (h *handler) execute(p []byte) bool {
 	return h.sendExecute(p, s, &e)
 }
 
-// executeKey: the plan's number stands for text and scope at the time of
-// prepare; the number of parameters is its, so types, NULLs and values cannot
-// run into each other.
+// executeKey: what is executed is the text as it was understood when it was
+// prepared, so that context is in the key as well as the present one. The
+// plan's number stands for text and scope at that time; the number of
+// parameters is its, so types, NULLs and values cannot run into each other.
 func (h *handler) executeKey(s *statement, e *wire.Execute) []byte {
 	k := h.s.Key(kindExecute, h.context)
+	k = binary.LittleEndian.AppendUint64(k, s.context)
 	k = binary.LittleEndian.AppendUint64(k, s.plan.ID)
 	k = append(k, s.types[:2*s.params]...)
 	k = append(k, e.Nulls...)

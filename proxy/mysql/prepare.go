@@ -25,7 +25,7 @@ func (h *handler) prepare(p []byte) bool {
 		h.stage.asked = true
 		h.s.Forwarded(nil, "a prepare")
 	}
-	s := &statement{text: string(text), meaning: h.meaning(), effects: scanText(text, h.scope.SQLMode)}
+	s := &statement{text: string(text), meaning: h.meaning(), context: h.context, effects: scanText(text, h.scope.SQLMode)}
 	return h.forward(nil, expect{cmd: wire.ComStmtPrepare, first: h.commandSeq() + 1, stmt: s})
 }
 

@@ -170,11 +170,12 @@ func (s settings) whole(initial map[string]string) settings {
 }
 
 // filled returns the settings with those of the names that are not among them
-// at their initial values.
+// at their initial values, if the server has them.
 func (s settings) filled(names []string, initial map[string]string) settings {
 	for _, name := range names {
-		if _, ok := s.find(name); !ok {
-			s = s.with(name, initial[name])
+		value, known := initial[name]
+		if _, ok := s.find(name); !ok && known {
+			s = s.with(name, value)
 		}
 	}
 	return s

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -153,6 +154,35 @@ func TestRowCountPreparedUnderOtherSettings(t *testing.T) {
 		r := c.command(append(wire.AppendStatementCommand(nil, wire.ComStmtExecute, prepared.StatementID), 0, 1, 0, 0, 0))
 		if r.err != nil || len(r.rows) != 1 || r.rows[0] != "\x00\x00\x03\x00\x00\x00\x00\x00\x00\x00" {
 			t.Errorf("%v, rows %q", r.err, r.rows)
+		}
+	})
+}
+
+// A prepared statement stays what it was prepared as: on MySQL the columns'
+// lengths are those of the settings of that time, on whatever link it runs, and
+// sessions that prepared it under others share no answers with it.
+func TestPreparedKeepsItsSettings(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		table(t, s, "days", "CREATE TABLE days (id INT PRIMARY KEY, d DATE)")
+		address := serve(t, s, proxy.Config{Loops: 1})
+		mustDial(t, s.Address(), as(s, plainCaps)).query("INSERT INTO days VALUES (1, '2026-11-30')")
+		run := func(address string, language string) (all []string) {
+			c, other := mustDial(t, address, as(s, plainCaps)), mustDial(t, address, as(s, plainCaps))
+			c.query("SET lc_time_names = '" + language + "'")
+			prepared := c.command(append([]byte{byte(wire.ComStmtPrepare)}, "SELECT DAYNAME(d), 1/3 FROM days WHERE id = 1"...)).prep
+			other.query("SET lc_time_names = 'de_DE', div_precision_increment = 9")
+			c.query("SET lc_time_names = 'de_DE', div_precision_increment = 9")
+			other.query("SET @taken = 1") // keeps the link given back last, on which it is prepared
+			for range 3 {
+				r := c.command(append(wire.AppendStatementCommand(nil, wire.ComStmtExecute, prepared.StatementID), 0, 1, 0, 0, 0))
+				all = append(all, r.packets...)
+			}
+			return all
+		}
+		for _, language := range []string{"fr_FR", "en_US", "de_DE", "fr_FR"} {
+			if direct, through := run(s.Address(), language), run(address, language); !slices.Equal(direct, through) {
+				t.Errorf("%s:\n direct %s\nthrough %s", language, strings.Join(direct, " "), strings.Join(through, " "))
+			}
 		}
 	})
 }

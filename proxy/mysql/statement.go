@@ -17,6 +17,7 @@ type statement struct {
 	types   []byte // of the parameters, as last sent
 	effects effects
 	plan    *planner.Statement // nil when it is no read
+	context uint64             // the session's when it was prepared
 	// cursor: one is open; longData: values were sent ahead.
 	cursor, longData bool
 	called           string // see name
@@ -32,8 +33,9 @@ type meaning struct {
 }
 
 // meaningNames are the settings in it. Without them equal texts may differ: in
-// what is a string, and in the collation of literals.
-var meaningNames = append([]string{"sql_mode"}, charsetGroup...)
+// what is a string, in the collation of literals, and in the columns' types and
+// lengths, which MySQL settles when it prepares (DAYNAME() by the language).
+var meaningNames = append([]string{"sql_mode", "old_mode", "sql_auto_is_null", "lc_time_names", "div_precision_increment", "group_concat_max_len", "time_zone"}, charsetGroup...)
 
 func (h *handler) meaning() meaning {
 	m := meaning{db: h.db, settings: h.settings.only(meaningNames)}
