@@ -113,8 +113,7 @@ type mysqlSource struct {
 	facts mysqlFacts
 	place mysqlPlace
 
-	probes  mysqlSide
-	queries mysqlSide
+	probes, queries *mysqlSide
 
 	// What the last probe saw; the prober's alone.
 	lastSeen    *binlog.GTIDSet
@@ -144,7 +143,7 @@ func newMySQL(f *Feed, dsn string) (*mysqlSource, error) {
 	s := &mysqlSource{feed: f, dsn: d, misfits: make(map[nameKey]int)}
 	// Replicas are told apart by this number; a random one of a billion.
 	s.serverID = 1<<30 | rand.Uint32N(1<<30)
-	s.probes.source, s.queries.source = s, s
+	s.probes, s.queries = s.newSide(), s.newSide()
 	return s, nil
 }
 
@@ -185,8 +184,8 @@ func (s *mysqlSource) forget() {
 func (s *mysqlSource) tend(context.Context) {}
 
 func (s *mysqlSource) close(context.Context) {
-	s.probes.drop()
-	s.queries.drop()
+	s.probes.Close()
+	s.queries.Close()
 }
 
 // heldXA returns the XA transactions prepared and not ended, as far as the
@@ -215,78 +214,7 @@ func (s *mysqlSource) describe(st *Status) {
 	}
 }
 
-// mysqlSide is a line for questions, opened when first needed and after every
-// error. One goroutine uses it.
-type mysqlSide struct {
-	source   *mysqlSource
-	conn     *client.Conn
-	identity string // of the server at the other end
-}
-
-// use runs do on the line; an error drops the line. An old one may turn out to
-// be broken: then do runs once more, on a new one.
-func (l *mysqlSide) use(ctx context.Context, do func(*client.Conn) error) error {
-	if l.conn != nil && l.identity != l.source.fact().identity {
-		l.drop() // the stream has gone to another server
-	}
-	old := l.conn != nil
-	for {
-		if l.conn == nil {
-			if err := l.open(ctx); err != nil {
-				return err
-			}
-		}
-		line := l.conn
-		release := context.AfterFunc(ctx, func() { closeQuietly(line) })
-		err := do(line)
-		if !release() && err == nil {
-			err = ctx.Err()
-		}
-		if err == nil {
-			return nil
-		}
-		l.drop()
-		if !old || ctx.Err() != nil || errorNumber(err) != 0 {
-			return err
-		}
-		old = false
-	}
-}
-
-// open connects and makes sure that the other end is the server whose log is
-// followed: behind one name there may be several.
-func (l *mysqlSide) open(ctx context.Context) error {
-	conn, release, err := l.source.dsn.dial(ctx, "", sideTimeout)
-	if err != nil {
-		return err
-	}
-	release()
-	facts, err := readMySQLFacts(conn)
-	if err == nil {
-		if want := l.source.fact().identity; want != "" && facts.identity != want {
-			err = fmt.Errorf("feed: %s is now another server (%s, not %s)", l.source.dsn.addr, facts.identity, want)
-			l.source.feed.cut(err)
-		}
-	}
-	if err == nil && facts.maria {
-		_, err = conn.Execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-	}
-	if err != nil {
-		closeQuietly(conn)
-		return err
-	}
-	l.conn, l.identity = conn, facts.identity
-	return nil
-}
-
-func (l *mysqlSide) drop() {
-	if l.conn != nil {
-		closeQuietly(l.conn)
-		l.conn = nil
-	}
-}
-
-// rows runs a query whose columns are all read as text; NULL is "".
+// mysqlRows runs a query whose columns are all read as text; NULL is "".
 func mysqlRows(c *client.Conn, sql string) ([][]string, error) {
 	r, err := c.Execute(sql)
 	if err != nil {

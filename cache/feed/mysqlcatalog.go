@@ -16,7 +16,7 @@ const misfitLimit = 5
 // changes reach them through foreign keys.
 func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, error) {
 	var v verdict
-	err := s.queries.use(ctx, func(c *client.Conn) error {
+	err := s.queries.Use(ctx, func(_ context.Context, c *client.Conn) error {
 		parents := make(map[nameKey][]nameKey)
 		for _, tb := range tables {
 			key := s.key(tb.Spec.Schema, tb.Spec.Name)

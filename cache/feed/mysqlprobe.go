@@ -45,7 +45,7 @@ func (s mariaSighting) opens() bool            { return true }
 // probe asks for a snapshot.
 func (s *mysqlSource) probe(ctx context.Context) (sighting, error) {
 	var seen sighting
-	err := s.probes.use(ctx, func(c *client.Conn) (err error) {
+	err := s.probes.Use(ctx, func(_ context.Context, c *client.Conn) (err error) {
 		if s.fact().maria {
 			seen, err = s.probeMaria(c)
 		} else {

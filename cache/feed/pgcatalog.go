@@ -136,9 +136,7 @@ func (s *pgSource) vet(spec *TableSpec) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), sideTimeout)
 	defer cancel()
-	s.vetMu.Lock()
-	defer s.vetMu.Unlock()
-	return s.vets.use(ctx, func(c *pgconn.PgConn) error {
+	return s.vets.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		t, found, err := readPgTable(ctx, c, spec.OID)
 		if err != nil {
 			return err
@@ -178,7 +176,7 @@ func makePublication(ctx context.Context, c *pgconn.PgConn) error {
 // may have begun before has ended, and compares their definitions.
 func (s *pgSource) inspect(ctx context.Context, tables []*Table) (verdict, error) {
 	var v verdict
-	err := s.queries.use(ctx, func(c *pgconn.PgConn) error {
+	err := s.queries.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		for _, tb := range tables {
 			if err := s.inspectOne(ctx, c, tb, &v); err != nil {
 				return err
@@ -302,7 +300,7 @@ func (s *pgSource) tend(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	err := s.queries.use(ctx, func(c *pgconn.PgConn) error {
+	err := s.queries.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		rows, err := pgRows(ctx, c, `SELECT n.nspname, c.relname FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
 			JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 			WHERE p.pubname = $1 AND c.relreplident <> 'f' AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid

@@ -85,7 +85,7 @@ FROM (SELECT s.snapshot, s.lsn, s.snapshot <> $1::text OR s.lsn <> $2::text AS m
 // returns: a probe is not proven before they are marked.
 func (s *pgSource) probe(ctx context.Context) (sighting, error) {
 	var seen pgSighting
-	err := s.probes.use(ctx, func(c *pgconn.PgConn) (err error) {
+	err := s.probes.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) (err error) {
 		seen, err = s.probeOn(ctx, c)
 		return err
 	})

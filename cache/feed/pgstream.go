@@ -268,7 +268,7 @@ func (s *pgSource) nudge(ctx context.Context, waited time.Duration) {
 	s.flushed = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	err := s.probes.use(ctx, func(c *pgconn.PgConn) error {
+	err := s.probes.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		_, err := pgRows(ctx, c, `SELECT CASE WHEN pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn() OR
 			pg_current_wal_flush_lsn() < $1::pg_lsn THEN pg_logical_emit_message(true, 'freshet', '') END`, s.lastLSN)
 		return err

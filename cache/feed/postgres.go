@@ -38,9 +38,7 @@ type pgSource struct {
 	// before the stream began.
 	gate uint64
 
-	probes, queries pgSide
-	vetMu           sync.Mutex
-	vets            pgSide
+	probes, queries, vets *pgSide
 
 	// The prober's alone: what the last probe saw, when it last had the log
 	// flushed, and the line on which the probe is prepared.
@@ -71,9 +69,7 @@ func newPostgres(f *Feed, dsn string) (*pgSource, error) {
 	}
 	s := &pgSource{feed: f, config: config, prints: make(map[nameKey]pgPrint),
 		gates: make(map[*Table]uint64), misfits: make(map[nameKey]int)}
-	for _, side := range []*pgSide{&s.probes, &s.queries, &s.vets} {
-		side.source = s
-	}
+	s.probes, s.queries, s.vets = s.newSide(), s.newSide(), s.newSide()
 	return s, nil
 }
 
@@ -188,85 +184,6 @@ func pgExec(ctx context.Context, c *pgconn.PgConn, sql string) error {
 	return err
 }
 
-// pgSide is a line for questions, opened when first needed and after every
-// error that may have broken it. One goroutine uses it at a time.
-type pgSide struct {
-	source   *pgSource
-	conn     *pgconn.PgConn
-	identity string // of the server at the other end
-}
-
-// use runs do on the line. An old line may turn out to be broken: then do runs
-// once more, on a new one.
-func (l *pgSide) use(ctx context.Context, do func(*pgconn.PgConn) error) error {
-	if l.conn != nil && l.identity != l.source.fact().identity {
-		l.drop() // the stream has gone to another server
-	}
-	old := l.conn != nil
-	for {
-		if l.conn == nil {
-			if err := l.open(ctx); err != nil {
-				return err
-			}
-		}
-		err := do(l.conn)
-		if err == nil || pgCode(err) != "" && !l.conn.IsClosed() {
-			return err
-		}
-		l.drop()
-		if !old || ctx.Err() != nil {
-			return err
-		}
-		old = false
-	}
-}
-
-// open connects and makes sure that the other end is the server whose log is
-// followed.
-func (l *pgSide) open(ctx context.Context) error {
-	conn, err := l.source.connect(ctx, false)
-	if err != nil {
-		return err
-	}
-	identity, err := pgIdentity(ctx, conn)
-	if err == nil {
-		if want := l.source.fact().identity; want != "" && want != identity {
-			err = fmt.Errorf("feed: %s is now another server, or was restarted", l.source.config.Host)
-			l.source.feed.cut(err)
-		}
-	}
-	if err != nil {
-		return errors.Join(err, conn.Close(ctx))
-	}
-	l.conn, l.identity = conn, identity
-	return nil
-}
-
-func (l *pgSide) drop() {
-	if l.conn != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-		defer cancel()
-		conn := l.conn
-		l.conn = nil
-		if err := conn.Close(ctx); err != nil {
-			return // it was dropped because it does not work
-		}
-	}
-}
-
-// pgIdentity names one run of one server.
-func pgIdentity(ctx context.Context, c *pgconn.PgConn) (string, error) {
-	r, err := c.Exec(ctx, "SELECT (EXTRACT(epoch FROM pg_catalog.pg_postmaster_start_time()) * 1000000)::bigint::text || ':' || "+
-		"current_setting('port')").ReadAll()
-	if err != nil {
-		return "", err
-	}
-	if len(r) != 1 || len(r[0].Rows) != 1 || len(r[0].Rows[0]) != 1 {
-		return "", errors.New("feed: the server does not say since when it runs")
-	}
-	return string(r[0].Rows[0][0]), nil
-}
-
 func (s *pgSource) fact() pgFacts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -275,18 +192,18 @@ func (s *pgSource) fact() pgFacts {
 
 // close drops the publication unless another Freshet uses it.
 func (s *pgSource) close(ctx context.Context) {
-	if s.fact().identity != "" {
-		s.queries.drop() // it may be a line to a server that was restarted
-		if err := s.queries.use(ctx, func(c *pgconn.PgConn) error { return s.dropPublication(ctx, c) }); err != nil {
-			s.feed.log.Warn("feed: the publication was left", "publication", publication, "error", err.Error(),
-				"mend", "DROP PUBLICATION "+publication)
-		}
+	for _, l := range []*pgSide{s.probes, s.queries, s.vets} {
+		l.Close()
 	}
-	s.probes.drop()
-	s.queries.drop()
-	s.vetMu.Lock()
-	defer s.vetMu.Unlock()
-	s.vets.drop()
+	if s.fact().identity == "" {
+		return // nothing was followed
+	}
+	last := s.newSide()
+	defer last.Close()
+	if err := last.Use(ctx, s.dropPublication); err != nil {
+		s.feed.log.Warn("feed: the publication was left", "publication", publication, "error", err.Error(),
+			"mend", "DROP PUBLICATION "+publication)
+	}
 }
 
 func (s *pgSource) dropPublication(ctx context.Context, c *pgconn.PgConn) error {
