@@ -229,15 +229,15 @@ func (s *Session) Wrote() {
 }
 
 // CaughtUp tells whether the feed has proven everything up to the session's
-// barrier, no longer ago than within. Like Lookup, it reads the proof before
-// whatever the caller then looks at.
-func (s *Session) CaughtUp(within time.Duration) bool {
+// barrier, within the server's bound of staleness. Like Lookup, it reads the
+// proof before whatever the caller then looks at.
+func (s *Session) CaughtUp() bool {
 	f := s.Upstream.Feed
 	if f == nil {
 		return false
 	}
 	ticket, at := f.ProvenTicket(), f.ProvenAt()
-	return at != 0 && ticket >= s.barrier && s.Loop.now()-at <= int64(within)
+	return at != 0 && ticket >= s.barrier && s.Loop.now()-at <= int64(s.Upstream.maxStaleness)
 }
 
 // Plan has a statement planned off the loop; then runs on the loop, and the

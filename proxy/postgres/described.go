@@ -3,7 +3,6 @@ package postgres
 import (
 	"encoding/binary"
 	"sync"
-	"time"
 
 	"freshet/planner"
 	pg "freshet/protocol/postgres"
@@ -14,8 +13,9 @@ import (
 // One holds while the planner's plan does: the planner drops a plan when the
 // definition of a table it names changes.
 type descriptions struct {
-	mu sync.RWMutex
-	m  map[string]*described
+	mu   sync.RWMutex
+	m    map[string]*described
+	size int // of the keys and their descriptions, in bytes
 }
 
 type described struct {
@@ -24,10 +24,12 @@ type described struct {
 	bytes []byte // ParameterDescription, then RowDescription or NoData
 }
 
+// Bounds in bytes: of all descriptions of an upstream, with descriptionOverhead
+// for each, and of one.
 const (
-	maxDescriptions    = 10_000
-	maxDescription     = 64 << 10
-	descriptionsMaxAge = time.Second // of the feed's proof
+	maxDescriptions     = 32 << 20
+	descriptionOverhead = 200
+	maxDescription      = 64 << 10
 )
 
 func (d *descriptions) get(key []byte) *described {
@@ -39,10 +41,15 @@ func (d *descriptions) get(key []byte) *described {
 func (d *descriptions) put(key string, v *described) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.m == nil || len(d.m) >= maxDescriptions {
-		d.m = map[string]*described{}
+	if old := d.m[key]; old != nil {
+		d.size -= len(key) + len(old.bytes) + descriptionOverhead
+	}
+	size := len(key) + len(v.bytes) + descriptionOverhead
+	if d.m == nil || d.size+size > maxDescriptions {
+		d.m, d.size = map[string]*described{}, 0
 	}
 	d.m[key] = v
+	d.size += size
 }
 
 // descriptionKey says what a description depends on besides the tables.
@@ -69,7 +76,7 @@ func (h *handler) remember(s *statement, description []byte) {
 
 // recall finds a description that still holds.
 func (h *handler) recall(text []byte, oids []uint32) *described {
-	if !h.cacheable() || h.s.CacheOff || !h.s.CaughtUp(descriptionsMaxAge) {
+	if !h.cacheable() || h.s.CacheOff || !h.s.CaughtUp() {
 		return nil
 	}
 	d := h.shared.described.get(h.descriptionKey(text, oids))
@@ -91,7 +98,7 @@ func (h *handler) look(u *found) (int, verdict) {
 		}
 		return h.lookAtText(u)
 	}
-	if s == nil || s.description == nil || !s.current() || !h.cacheable() || !h.s.CaughtUp(descriptionsMaxAge) {
+	if s == nil || s.description == nil || !s.current() || !h.cacheable() || !h.s.CaughtUp() {
 		return 0, unitForward
 	}
 	h.answerLook(u, s.description)

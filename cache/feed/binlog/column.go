@@ -50,21 +50,21 @@ type Column struct {
 }
 
 // readMeta reads one column's piece of the metadata block.
-func readMeta(c *cursor, t ColumnType) (Column, error) {
+func readMeta(c *cursor.Cursor, t ColumnType) (Column, error) {
 	switch t {
 	case TypeTiny, TypeShort, TypeLong, TypeNull, TypeTimestamp, TypeLongLong, TypeInt24,
 		TypeDate, TypeTime, TypeDatetime, TypeYear:
 		return Column{Type: t}, nil
 	case TypeFloat, TypeDouble, TypeBlob, TypeBlobCompressed, TypeGeometry, TypeVector, TypeJSON,
 		TypeTime2, TypeDatetime2, TypeTimestamp2:
-		return Column{t, uint16(c.u8())}, nil
+		return Column{t, uint16(c.U8())}, nil
 	case TypeVarchar, TypeVarCompressed, TypeVarString, TypeBit:
-		return Column{t, c.u16()}, nil
+		return Column{t, c.Little16()}, nil
 	case TypeNewDecimal:
-		high, low := c.u8(), c.u8() // precision, scale
+		high, low := c.U8(), c.U8() // precision, scale
 		return Column{t, uint16(high)<<8 | uint16(low)}, nil
 	case TypeString:
-		high, low := c.u8(), c.u8()
+		high, low := c.U8(), c.U8()
 		return stringColumn(high, low), nil
 	}
 	return Column{}, fmt.Errorf("binlog: column type %d is not known", t)
@@ -141,7 +141,7 @@ func (col Column) measure(data []byte) (prefix, size int, err error) {
 
 func prefixed(data []byte, prefix int) (int, int, error) {
 	if prefix < 1 || prefix > 4 || len(data) < prefix {
-		return 0, 0, ErrShort
+		return 0, 0, cursor.ErrShort
 	}
 	var word [4]byte
 	copy(word[:], data[:prefix])

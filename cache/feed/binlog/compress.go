@@ -17,18 +17,18 @@ var ErrTooLarge = errors.New("binlog: event decompresses to more than the limit"
 // (always 0, zlib) in bits 4-6 and the length of the length in bits 0-2, the
 // length of the contents, big-endian, then the zlib stream.
 func inflateMaria(data []byte, limitBytes int) ([]byte, error) {
-	c := cursor{data: data}
-	head := c.u8()
+	c := cursor.Cursor{Data: data}
+	head := c.U8()
 	if head&0x70 != 0 {
 		return nil, fmt.Errorf("binlog: compression algorithm %d is not known", head>>4&7)
 	}
 	var size uint64
-	for _, b := range c.take(int(head & 7)) {
+	for _, b := range c.Take(int(head & 7)) {
 		size = size<<8 | uint64(b)
 	}
-	stream := c.rest()
-	if c.err != nil {
-		return nil, c.err
+	stream := c.Rest()
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	if size > uint64(limitBytes) {
 		return nil, ErrTooLarge
@@ -44,7 +44,7 @@ func inflateMaria(data []byte, limitBytes int) ([]byte, error) {
 		return nil, fmt.Errorf("binlog: %w", err)
 	}
 	if uint64(n) != size {
-		return nil, ErrShort
+		return nil, cursor.ErrShort
 	}
 	return out.Bytes(), r.Close()
 }
@@ -88,11 +88,11 @@ func (p *PayloadReader) Each(body []byte, do func(Event) error) error {
 		return err
 	}
 	for len(plain) > 0 {
-		c := cursor{data: plain}
-		c.take(9)
-		size := c.u32()
-		if c.err != nil || size < HeaderSize || uint64(size) > uint64(len(plain)) {
-			return ErrShort
+		c := cursor.Cursor{Data: plain}
+		c.Take(9)
+		size := c.Little32()
+		if c.Err != nil || size < HeaderSize || uint64(size) > uint64(len(plain)) {
+			return cursor.ErrShort
 		}
 		e, err := Parse(plain[:size], false)
 		if err != nil {
@@ -107,14 +107,14 @@ func (p *PayloadReader) Each(body []byte, do func(Event) error) error {
 }
 
 func (p *PayloadReader) open(body []byte) ([]byte, error) {
-	c := cursor{data: body}
+	c := cursor.Cursor{Data: body}
 	algorithm := uint64(payloadZstd)
-	for c.err == nil {
+	for c.Err == nil {
 		field := c.packed()
 		if field == payloadEnd {
 			break
 		}
-		value := cursor{data: c.take(int(min(c.packed(), uint64(len(c.data)+1))))}
+		value := cursor.Cursor{Data: c.Long(packed(&c))}
 		switch field {
 		case payloadAlgorithm:
 			algorithm = value.packed()
@@ -123,13 +123,13 @@ func (p *PayloadReader) open(body []byte) ([]byte, error) {
 				return nil, ErrTooLarge
 			}
 		}
-		if value.err != nil {
-			return nil, value.err
+		if value.Err != nil {
+			return nil, value.Err
 		}
 	}
-	contents := c.rest()
-	if c.err != nil {
-		return nil, c.err
+	contents := c.Rest()
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	switch algorithm {
 	case payloadPlain:

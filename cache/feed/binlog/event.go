@@ -102,7 +102,7 @@ type Event struct {
 func Parse(data []byte, checksum bool) (Event, error) {
 	var e Event
 	if len(data) < HeaderSize {
-		return e, ErrShort
+		return e, cursor.ErrShort
 	}
 	e.Timestamp = binary.LittleEndian.Uint32(data)
 	e.Type = Type(data[4])
@@ -118,7 +118,7 @@ func Parse(data []byte, checksum bool) (Event, error) {
 		return e, nil
 	}
 	if len(e.Body) < 4 {
-		return e, ErrShort
+		return e, cursor.ErrShort
 	}
 	split := len(data) - 4
 	if crc32.ChecksumIEEE(data[:split]) != binary.LittleEndian.Uint32(data[split:]) {
@@ -141,14 +141,14 @@ const checksumTail = 5
 
 // ParseFormat decodes a format description event; body still has the checksum.
 func ParseFormat(body []byte) (Format, error) {
-	c := cursor{data: body}
-	version := c.u16()
-	server := c.take(50)
-	c.take(4) // when the log was made
-	headerSize := c.u8()
-	lengths := c.rest()
-	if c.err != nil || len(lengths) < checksumTail {
-		return Format{}, ErrShort
+	c := cursor.Cursor{Data: body}
+	version := c.Little16()
+	server := c.Take(50)
+	c.Take(4) // when the log was made
+	headerSize := c.U8()
+	lengths := c.Rest()
+	if c.Err != nil || len(lengths) < checksumTail {
+		return Format{}, cursor.ErrShort
 	}
 	if version != 4 || headerSize != HeaderSize {
 		return Format{}, fmt.Errorf("binlog: log format %d with headers of %d bytes is not known", version, headerSize)
@@ -184,11 +184,11 @@ type Rotate struct {
 
 // ParseRotate decodes a rotate event.
 func ParseRotate(body []byte) (Rotate, error) {
-	c := cursor{data: body}
-	r := Rotate{Position: c.u64()}
-	r.File = string(c.rest())
-	if c.err != nil || r.File == "" {
-		return Rotate{}, ErrShort
+	c := cursor.Cursor{Data: body}
+	r := Rotate{Position: c.Little64()}
+	r.File = string(c.Rest())
+	if c.Err != nil || r.File == "" {
+		return Rotate{}, cursor.ErrShort
 	}
 	return r, nil
 }
@@ -197,7 +197,7 @@ func ParseRotate(body []byte) (Rotate, error) {
 // is not, so it is not verified.
 func ParseCut(data []byte) (Event, error) {
 	if len(data) < HeaderSize {
-		return Event{}, ErrShort
+		return Event{}, cursor.ErrShort
 	}
 	copied := [HeaderSize]byte(data)
 	binary.LittleEndian.PutUint32(copied[9:], HeaderSize)

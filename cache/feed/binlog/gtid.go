@@ -18,15 +18,15 @@ func (g GTID) String() string { return fmt.Sprintf("%s:%d", g.Source, g.Number) 
 
 // ParseGTID decodes a MySQL GTID event, tagged or not.
 func ParseGTID(t Type, body []byte) (GTID, error) {
-	c := cursor{data: body}
+	c := cursor.Cursor{Data: body}
 	if t == TaggedGTIDEvent {
 		return parseTagged(c)
 	}
-	c.take(1) // flags
-	source := c.take(16)
-	number := int64(c.u64())
-	if c.err != nil {
-		return GTID{}, c.err
+	c.Take(1) // flags
+	source := c.Take(16)
+	number := int64(c.Little64())
+	if c.Err != nil {
+		return GTID{}, c.Err
 	}
 	return GTID{Source: hex.EncodeToString(source), Number: number}, nil
 }
@@ -42,7 +42,7 @@ const (
 // parseTagged decodes the event of MySQL 8.3 and later (PageLibsMysqlSerialization
 // in the source documentation): version, size, last field that may not be
 // ignored, then fields, each after its number, in rising order.
-func parseTagged(c cursor) (GTID, error) {
+func parseTagged(c cursor.Cursor) (GTID, error) {
 	c.varUint()
 	c.varUint()
 	c.varUint()
@@ -50,7 +50,7 @@ func parseTagged(c cursor) (GTID, error) {
 	var g GTID
 	tag := ""
 	seen := 0
-	for last := -1; c.err == nil && seen < 4 && len(c.data) > 0; {
+	for last := -1; c.Err == nil && seen < 4 && len(c.Data) > 0; {
 		field := int(c.varUint())
 		if field <= last || field > taggedTag {
 			break
@@ -63,18 +63,18 @@ func parseTagged(c cursor) (GTID, error) {
 			for i := range uuid {
 				v := c.varUint()
 				if v > 0xff {
-					return GTID{}, ErrShort
+					return GTID{}, cursor.ErrShort
 				}
 				uuid[i] = byte(v)
 			}
 		case taggedNumber:
 			g.Number = c.varInt()
 		case taggedTag:
-			tag = string(c.take(int(min(c.varUint(), uint64(len(c.data)+1)))))
+			tag = string(c.Long(varUint(&c)))
 		}
 	}
-	if c.err != nil || seen < 4 {
-		return GTID{}, ErrShort
+	if c.Err != nil || seen < 4 {
+		return GTID{}, cursor.ErrShort
 	}
 	g.Source = hex.EncodeToString(uuid[:])
 	if tag != "" {
@@ -85,22 +85,22 @@ func parseTagged(c cursor) (GTID, error) {
 
 // varUint reads mysql::serialization's number: as many low one bits as bytes
 // follow, a zero bit, then the value, little-endian.
-func (c *cursor) varUint() uint64 {
-	if len(c.data) == 0 {
-		c.err = ErrShort
+func (c *cursor.Cursor) varUint() uint64 {
+	if len(c.Data) == 0 {
+		c.Fail()
 		return 0
 	}
-	extra := bits.TrailingZeros8(^c.data[0])
+	extra := bits.TrailingZeros8(^c.Data[0])
 	if extra == 8 {
-		c.take(1)
-		return c.u64()
+		c.Take(1)
+		return c.Little64()
 	}
-	v := c.little(extra + 1)
+	v := c.Little(extra + 1)
 	return v >> (extra + 1)
 }
 
 // varInt reads the signed form: the lowest bit of the value is its sign.
-func (c *cursor) varInt() int64 {
+func (c *cursor.Cursor) varInt() int64 {
 	v := c.varUint()
 	if v&1 != 0 {
 		return -int64(v>>1) - 1
@@ -124,9 +124,9 @@ type MariaGTID struct {
 
 // ParseMariaGTID decodes a MariaDB GTID event.
 func ParseMariaGTID(body []byte) (MariaGTID, error) {
-	c := cursor{data: body}
-	g := MariaGTID{Sequence: c.u64(), Domain: c.u32(), Flags: c.u8()}
-	return g, c.err
+	c := cursor.Cursor{Data: body}
+	g := MariaGTID{Sequence: c.Little64(), Domain: c.Little32(), Flags: c.U8()}
+	return g, c.Err
 }
 
 // XA is an XA transaction's identifier as statements write it.
@@ -137,14 +137,14 @@ type XA struct {
 
 // ParseXAPrepare decodes an XA prepare event.
 func ParseXAPrepare(body []byte) (XA, error) {
-	c := cursor{data: body}
-	x := XA{OnePhase: c.u8() != 0}
-	format := c.u32()
-	global := int(c.u32())
-	branch := int(c.u32())
-	g, b := c.take(global), c.take(branch)
-	if c.err != nil {
-		return XA{}, c.err
+	c := cursor.Cursor{Data: body}
+	x := XA{OnePhase: c.U8() != 0}
+	format := c.Little32()
+	global := int(c.Little32())
+	branch := int(c.Little32())
+	g, b := c.Take(global), c.Take(branch)
+	if c.Err != nil {
+		return XA{}, c.Err
 	}
 	x.ID = XAName(format, g, b)
 	return x, nil

@@ -50,14 +50,14 @@ func parseSpan(text string) (span, error) {
 	first, last, ranged := strings.Cut(text, "-")
 	a, err := strconv.ParseInt(first, 10, 64)
 	if err != nil || a < 1 {
-		return span{}, ErrShort
+		return span{}, cursor.ErrShort
 	}
 	if !ranged {
 		return span{a, a}, nil
 	}
 	b, err := strconv.ParseInt(last, 10, 64)
 	if err != nil || b < a {
-		return span{}, ErrShort
+		return span{}, cursor.ErrShort
 	}
 	return span{a, b}, nil
 }

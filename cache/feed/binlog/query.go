@@ -20,17 +20,17 @@ const (
 // ParseQuery decodes a query event. MariaDB's compressed ones are
 // decompressed, up to limitBytes of text.
 func ParseQuery(t Type, body []byte, limitBytes int) (Query, error) {
-	c := cursor{data: body}
-	c.take(4) // thread
-	c.take(4) // seconds it ran
-	schemaLen := int(c.u8())
-	q := Query{Error: c.u16()}
-	status := c.take(int(c.u16()))
-	q.Schema = string(c.take(schemaLen))
-	c.take(1)
-	q.Text = c.rest()
-	if c.err != nil {
-		return Query{}, c.err
+	c := cursor.Cursor{Data: body}
+	c.Take(4) // thread
+	c.Take(4) // seconds it ran
+	schemaLen := int(c.U8())
+	q := Query{Error: c.Little16()}
+	status := c.Take(int(c.Little16()))
+	q.Schema = string(c.Take(schemaLen))
+	c.Take(1)
+	q.Text = c.Rest()
+	if c.Err != nil {
+		return Query{}, c.Err
 	}
 	q.SQLMode, q.SQLModeKnown = statusMode(status)
 	if t == MariaQueryCompressedEvent {
@@ -46,14 +46,14 @@ func ParseQuery(t Type, body []byte, limitBytes int) (Query, error) {
 // statusMode finds sql_mode among the status variables. They have no lengths,
 // but the servers write flags2 and sql_mode first.
 func statusMode(status []byte) (uint64, bool) {
-	c := cursor{data: status}
-	for c.err == nil && len(c.data) > 0 {
-		switch c.u8() {
+	c := cursor.Cursor{Data: status}
+	for c.Err == nil && len(c.Data) > 0 {
+		switch c.U8() {
 		case statusFlags2:
-			c.take(4)
+			c.Take(4)
 		case statusSQLMode:
-			mode := c.u64()
-			return mode, c.err == nil
+			mode := c.Little64()
+			return mode, c.Err == nil
 		default:
 			return 0, false
 		}

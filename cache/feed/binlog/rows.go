@@ -50,10 +50,10 @@ func hasExtra(t Type) bool {
 // RowsTable reads a row event's kind, table number and whether it ends its
 // statement, and nothing else.
 func RowsTable(f *Format, t Type, body []byte) (Rows, error) {
-	c := cursor{data: body}
-	r := Rows{Kind: kindOf(t), TableID: c.little(tableIDSize(f, t))}
-	r.LastOf = c.u16()&flagStatementEnd != 0
-	return r, c.err
+	c := cursor.Cursor{Data: body}
+	r := Rows{Kind: kindOf(t), TableID: c.Little(tableIDSize(f, t))}
+	r.LastOf = c.Little16()&flagStatementEnd != 0
+	return r, c.Err
 }
 
 // ParseRows decodes a row event up to its rows. Compressed rows are
@@ -63,24 +63,24 @@ func ParseRows(f *Format, t Type, body []byte, limitBytes int) (Rows, error) {
 	if r.Kind == 0 {
 		return Rows{}, fmt.Errorf("binlog: events of type %d carry no rows", t)
 	}
-	c := cursor{data: body}
-	r.TableID = c.little(tableIDSize(f, t))
-	r.LastOf = c.u16()&flagStatementEnd != 0
+	c := cursor.Cursor{Data: body}
+	r.TableID = c.Little(tableIDSize(f, t))
+	r.LastOf = c.Little16()&flagStatementEnd != 0
 	if hasExtra(t) {
-		c.take(int(c.u16()) - 2) // its length counts itself
+		c.Take(int(c.Little16()) - 2) // its length counts itself
 	}
 	count := c.packed()
-	if c.err != nil || count > maxColumns {
-		return Rows{}, ErrShort
+	if c.Err != nil || count > maxColumns {
+		return Rows{}, cursor.ErrShort
 	}
 	r.count = int(count)
-	r.first = c.take((r.count + 7) / 8)
+	r.first = c.Take((r.count + 7) / 8)
 	if r.Kind == row.Update {
-		r.second = c.take((r.count + 7) / 8)
+		r.second = c.Take((r.count + 7) / 8)
 	}
-	r.data = c.rest()
-	if c.err != nil {
-		return Rows{}, c.err
+	r.data = c.Rest()
+	if c.Err != nil {
+		return Rows{}, c.Err
 	}
 	if compressed(t) {
 		plain, err := inflateMaria(r.data, limitBytes)
@@ -101,15 +101,15 @@ func (r *Rows) Each(m *TableMap, images *row.Images, do func() error) error {
 		return ErrLayout
 	}
 	images.Size(r.count)
-	c := cursor{data: r.data}
-	for len(c.data) > 0 {
-		before := len(c.data)
+	c := cursor.Cursor{Data: r.data}
+	for len(c.Data) > 0 {
+		before := len(c.Data)
 		if err := r.read(&c, m, images); err != nil {
 			return err
 		}
 		// Rows of no columns take no bytes; without progress there is no end.
-		if len(c.data) == before {
-			return ErrShort
+		if len(c.Data) == before {
+			return cursor.ErrShort
 		}
 		if err := do(); err != nil {
 			return err
@@ -118,7 +118,7 @@ func (r *Rows) Each(m *TableMap, images *row.Images, do func() error) error {
 	return nil
 }
 
-func (r *Rows) read(c *cursor, m *TableMap, images *row.Images) error {
+func (r *Rows) read(c *cursor.Cursor, m *TableMap, images *row.Images) error {
 	switch r.Kind {
 	case row.Insert:
 		return readImage(c, m, r.first, images.New, nil)
@@ -131,10 +131,10 @@ func (r *Rows) read(c *cursor, m *TableMap, images *row.Images) error {
 	var partial []byte
 	if r.partial {
 		if options := c.packed(); options&1 != 0 {
-			partial = c.take((m.json + 7) / 8)
+			partial = c.Take((m.json + 7) / 8)
 		}
-		if c.err != nil {
-			return c.err
+		if c.Err != nil {
+			return c.Err
 		}
 	}
 	return readImage(c, m, r.second, images.New, partial)
@@ -142,7 +142,7 @@ func (r *Rows) read(c *cursor, m *TableMap, images *row.Images) error {
 
 // readImage walks one image. partial has a bit for every JSON column of the
 // table, whether the image has it or not; nil when no value is partial.
-func readImage(c *cursor, m *TableMap, columns []byte, out []row.Value, partial []byte) error {
+func readImage(c *cursor.Cursor, m *TableMap, columns []byte, out []row.Value, partial []byte) error {
 	present := 0
 	for i, b := range columns {
 		if i == len(columns)-1 && len(out)%8 != 0 {
@@ -150,9 +150,9 @@ func readImage(c *cursor, m *TableMap, columns []byte, out []row.Value, partial 
 		}
 		present += bits.OnesCount8(b)
 	}
-	nulls := c.take((present + 7) / 8)
-	if c.err != nil {
-		return c.err
+	nulls := c.Take((present + 7) / 8)
+	if c.Err != nil {
+		return c.Err
 	}
 	bit, json := 0, 0
 	for i, col := range m.Columns {
@@ -171,14 +171,14 @@ func readImage(c *cursor, m *TableMap, columns []byte, out []row.Value, partial 
 			out[i] = row.Value{State: row.Null}
 			continue
 		}
-		prefix, size, err := col.measure(c.data)
+		prefix, size, err := col.measure(c.Data)
 		if err != nil {
 			return err
 		}
-		c.take(prefix)
-		raw := c.take(size)
-		if c.err != nil {
-			return c.err
+		c.Take(prefix)
+		raw := c.Take(size)
+		if c.Err != nil {
+			return c.Err
 		}
 		out[i] = row.Value{State: row.Present, Raw: raw}
 		if isPartial {

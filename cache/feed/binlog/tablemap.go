@@ -14,22 +14,22 @@ type TableMap struct {
 
 // ParseTableMap decodes a table map event. Optional metadata is left alone.
 func ParseTableMap(f *Format, body []byte) (*TableMap, error) {
-	c := cursor{data: body}
-	m := &TableMap{ID: c.little(tableIDSize(f, TableMapEvent))}
-	c.take(2) // flags
-	m.Schema = string(c.take(int(c.u8())))
-	c.take(1)
-	m.Table = string(c.take(int(c.u8())))
-	c.take(1)
+	c := cursor.Cursor{Data: body}
+	m := &TableMap{ID: c.Little(tableIDSize(f, TableMapEvent))}
+	c.Take(2) // flags
+	m.Schema = string(c.Take(int(c.U8())))
+	c.Take(1)
+	m.Table = string(c.Take(int(c.U8())))
+	c.Take(1)
 	count := c.packed()
-	if c.err != nil || count > maxColumns {
-		return nil, ErrShort
+	if c.Err != nil || count > maxColumns {
+		return nil, cursor.ErrShort
 	}
-	types := c.take(int(count))
-	meta := cursor{data: c.take(int(min(c.packed(), uint64(len(c.data)+1))))}
-	c.take((int(count) + 7) / 8) // which columns may be NULL
-	if c.err != nil {
-		return nil, c.err
+	types := c.Take(int(count))
+	meta := cursor.Cursor{Data: c.Long(packed(&c))}
+	c.Take((int(count) + 7) / 8) // which columns may be NULL
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	m.Columns = make([]Column, count)
 	for i, t := range types {
@@ -42,19 +42,19 @@ func ParseTableMap(f *Format, body []byte) (*TableMap, error) {
 			m.json++
 		}
 	}
-	return m, meta.err
+	return m, meta.Err
 }
 
 // TableName reads a table map event's number and names only: what is needed to
 // know whether anybody follows the table.
 func TableName(f *Format, body []byte) (id uint64, schema, table []byte, err error) {
-	c := cursor{data: body}
-	id = c.little(tableIDSize(f, TableMapEvent))
-	c.take(2)
-	schema = c.take(int(c.u8()))
-	c.take(1)
-	table = c.take(int(c.u8()))
-	return id, schema, table, c.err
+	c := cursor.Cursor{Data: body}
+	id = c.Little(tableIDSize(f, TableMapEvent))
+	c.Take(2)
+	schema = c.Take(int(c.U8()))
+	c.Take(1)
+	table = c.Take(int(c.U8()))
+	return id, schema, table, c.Err
 }
 
 // tableIDSize is 4 bytes in logs of servers older than MySQL 5.1.4.
