@@ -14,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"freshet/cache/feed/cursor"
 	"freshet/cache/feed/pgoutput"
 )
 
@@ -284,7 +285,7 @@ const flushAfter = 20 * time.Millisecond
 // message applies one replication message.
 func (r *pgReader) message(data []byte) error {
 	if len(data) == 0 {
-		return pgoutput.ErrShort
+		return cursor.ErrShort
 	}
 	switch data[0] {
 	case pgoutput.KeepaliveID:

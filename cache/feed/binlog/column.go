@@ -3,6 +3,8 @@ package binlog
 import (
 	"encoding/binary"
 	"fmt"
+
+	"freshet/cache/feed/cursor"
 )
 
 // ColumnType is a column's type code as row images use it.

@@ -8,6 +8,8 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+
+	"freshet/cache/feed/cursor"
 )
 
 // ErrTooLarge says that an event decompresses to more than the caller allows.
@@ -110,16 +112,16 @@ func (p *PayloadReader) open(body []byte) ([]byte, error) {
 	c := cursor.Cursor{Data: body}
 	algorithm := uint64(payloadZstd)
 	for c.Err == nil {
-		field := c.packed()
+		field := packed(&c)
 		if field == payloadEnd {
 			break
 		}
 		value := cursor.Cursor{Data: c.Long(packed(&c))}
 		switch field {
 		case payloadAlgorithm:
-			algorithm = value.packed()
+			algorithm = packed(&value)
 		case payloadPlainBytes:
-			if value.packed() > uint64(p.limit) {
+			if packed(&value) > uint64(p.limit) {
 				return nil, ErrTooLarge
 			}
 		}

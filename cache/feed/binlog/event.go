@@ -12,6 +12,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
+
+	"freshet/cache/feed/cursor"
 )
 
 // HeaderSize is the length of the common header, in bytes.

@@ -4,6 +4,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/bits"
+
+	"freshet/cache/feed/cursor"
 )
 
 // GTID is one MySQL transaction's name. Source is the server's UUID, 32
@@ -43,32 +45,32 @@ const (
 // in the source documentation): version, size, last field that may not be
 // ignored, then fields, each after its number, in rising order.
 func parseTagged(c cursor.Cursor) (GTID, error) {
-	c.varUint()
-	c.varUint()
-	c.varUint()
+	varUint(&c)
+	varUint(&c)
+	varUint(&c)
 	var uuid [16]byte
 	var g GTID
 	tag := ""
 	seen := 0
 	for last := -1; c.Err == nil && seen < 4 && len(c.Data) > 0; {
-		field := int(c.varUint())
+		field := int(varUint(&c))
 		if field <= last || field > taggedTag {
 			break
 		}
 		last, seen = field, seen+1
 		switch field {
 		case taggedFlags:
-			c.varUint()
+			varUint(&c)
 		case taggedUUID:
 			for i := range uuid {
-				v := c.varUint()
+				v := varUint(&c)
 				if v > 0xff {
 					return GTID{}, cursor.ErrShort
 				}
 				uuid[i] = byte(v)
 			}
 		case taggedNumber:
-			g.Number = c.varInt()
+			g.Number = varInt(&c)
 		case taggedTag:
 			tag = string(c.Long(varUint(&c)))
 		}
@@ -85,7 +87,7 @@ func parseTagged(c cursor.Cursor) (GTID, error) {
 
 // varUint reads mysql::serialization's number: as many low one bits as bytes
 // follow, a zero bit, then the value, little-endian.
-func (c *cursor.Cursor) varUint() uint64 {
+func varUint(c *cursor.Cursor) uint64 {
 	if len(c.Data) == 0 {
 		c.Fail()
 		return 0
@@ -100,8 +102,8 @@ func (c *cursor.Cursor) varUint() uint64 {
 }
 
 // varInt reads the signed form: the lowest bit of the value is its sign.
-func (c *cursor.Cursor) varInt() int64 {
-	v := c.varUint()
+func varInt(c *cursor.Cursor) int64 {
+	v := varUint(c)
 	if v&1 != 0 {
 		return -int64(v>>1) - 1
 	}

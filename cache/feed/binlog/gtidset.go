@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strconv"
 	"strings"
+
+	"freshet/cache/feed/cursor"
 )
 
 // span is the numbers from first to last, both included.

@@ -1,5 +1,7 @@
 package binlog
 
+import "freshet/cache/feed/cursor"
+
 // Query is a statement that the log keeps as text.
 type Query struct {
 	Schema string // the default database, "" for none

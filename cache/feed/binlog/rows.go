@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/bits"
 
+	"freshet/cache/feed/cursor"
 	"freshet/cache/feed/row"
 )
 
@@ -69,7 +70,7 @@ func ParseRows(f *Format, t Type, body []byte, limitBytes int) (Rows, error) {
 	if hasExtra(t) {
 		c.Take(int(c.Little16()) - 2) // its length counts itself
 	}
-	count := c.packed()
+	count := packed(&c)
 	if c.Err != nil || count > maxColumns {
 		return Rows{}, cursor.ErrShort
 	}
@@ -130,7 +131,7 @@ func (r *Rows) read(c *cursor.Cursor, m *TableMap, images *row.Images) error {
 	}
 	var partial []byte
 	if r.partial {
-		if options := c.packed(); options&1 != 0 {
+		if options := packed(c); options&1 != 0 {
 			partial = c.Take((m.json + 7) / 8)
 		}
 		if c.Err != nil {

@@ -1,5 +1,7 @@
 package binlog
 
+import "freshet/cache/feed/cursor"
+
 // maxColumns is the servers' own limit of columns in a table (4096), with room.
 const maxColumns = 1 << 13
 
@@ -21,7 +23,7 @@ func ParseTableMap(f *Format, body []byte) (*TableMap, error) {
 	c.Take(1)
 	m.Table = string(c.Take(int(c.U8())))
 	c.Take(1)
-	count := c.packed()
+	count := packed(&c)
 	if c.Err != nil || count > maxColumns {
 		return nil, cursor.ErrShort
 	}

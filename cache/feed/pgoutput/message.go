@@ -6,75 +6,18 @@
 package pgoutput
 
 import (
-	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 
+	"freshet/cache/feed/cursor"
 	"freshet/cache/feed/row"
 )
 
-// ErrShort says that a message ends before its contents do.
-var ErrShort = errors.New("pgoutput: message too short")
-
-type cursor struct {
-	data []byte
-	err  error
-}
-
-func (c *cursor) take(n int) []byte {
-	if c.err != nil || n < 0 || n > len(c.data) {
-		c.err = ErrShort
-		return nil
-	}
-	p := c.data[:n:n]
-	c.data = c.data[n:]
-	return p
-}
-
-func (c *cursor) u8() byte {
-	if p := c.take(1); p != nil {
-		return p[0]
-	}
-	return 0
-}
-
-func (c *cursor) u16() int {
-	if p := c.take(2); p != nil {
-		return int(binary.BigEndian.Uint16(p))
-	}
-	return 0
-}
-
-func (c *cursor) u32() uint32 {
-	if p := c.take(4); p != nil {
-		return binary.BigEndian.Uint32(p)
-	}
-	return 0
-}
-
-func (c *cursor) u64() uint64 {
-	if p := c.take(8); p != nil {
-		return binary.BigEndian.Uint64(p)
-	}
-	return 0
-}
-
-func (c *cursor) text() string {
-	end := bytes.IndexByte(c.data, 0)
-	if c.err != nil || end < 0 {
-		c.err = ErrShort
-		return ""
-	}
-	return string(c.take(end + 1)[:end])
-}
-
 // done fails on bytes that nothing explains.
-func (c *cursor) done() error {
-	if c.err == nil && len(c.data) > 0 {
-		return fmt.Errorf("pgoutput: %d bytes too many", len(c.data))
+func done(c *cursor.Cursor) error {
+	if c.Err == nil && len(c.Data) > 0 {
+		return fmt.Errorf("pgoutput: %d bytes too many", len(c.Data))
 	}
-	return c.err
+	return c.Err
 }
 
 // Kinds of message inside CopyData (manual, "Streaming Replication Protocol").
@@ -91,21 +34,21 @@ type Keepalive struct {
 
 // ParseKeepalive decodes a primary keepalive after its first byte.
 func ParseKeepalive(data []byte) (Keepalive, error) {
-	c := cursor{data: data}
-	k := Keepalive{End: c.u64()}
-	c.u64() // the server's clock
-	k.Reply = c.u8() != 0
-	return k, c.done()
+	c := cursor.Cursor{Data: data}
+	k := Keepalive{End: c.Big64()}
+	c.Big64() // the server's clock
+	k.Reply = c.U8() != 0
+	return k, done(&c)
 }
 
 // ParseData returns the logical message inside XLogData, after its first byte.
 func ParseData(data []byte) ([]byte, error) {
-	c := cursor{data: data}
-	c.take(24) // start, end and clock: of no use in logical replication
-	if c.err == nil && len(c.data) == 0 {
-		return nil, ErrShort
+	c := cursor.Cursor{Data: data}
+	c.Take(24) // start, end and clock: of no use in logical replication
+	if c.Err == nil && len(c.Data) == 0 {
+		return nil, cursor.ErrShort
 	}
-	return c.data, c.err
+	return c.Data, c.Err
 }
 
 // Begin opens a transaction.
@@ -116,22 +59,22 @@ type Begin struct {
 
 // ParseBegin decodes message 'B' after its first byte.
 func ParseBegin(data []byte) (Begin, error) {
-	c := cursor{data: data}
-	b := Begin{Final: c.u64()}
-	c.u64() // commit time
-	b.XID = c.u32()
-	return b, c.done()
+	c := cursor.Cursor{Data: data}
+	b := Begin{Final: c.Big64()}
+	c.Big64() // commit time
+	b.XID = c.Big32()
+	return b, done(&c)
 }
 
 // ParseCommit decodes message 'C' after its first byte: where the commit
 // record ends.
 func ParseCommit(data []byte) (end uint64, err error) {
-	c := cursor{data: data}
-	c.u8()
-	c.u64()
-	end = c.u64()
-	c.u64()
-	return end, c.done()
+	c := cursor.Cursor{Data: data}
+	c.U8()
+	c.Big64()
+	end = c.Big64()
+	c.Big64()
+	return end, done(&c)
 }
 
 // Column is one column of a relation message.
@@ -151,32 +94,32 @@ type Relation struct {
 
 // ParseRelation decodes message 'R' after its first byte.
 func ParseRelation(data []byte) (*Relation, error) {
-	c := cursor{data: data}
-	r := &Relation{OID: c.u32(), Schema: c.text(), Name: c.text(), Identity: c.u8()}
-	for range c.u16() {
-		col := Column{Key: c.u8()&1 != 0, Name: c.text(), Type: c.u32()}
-		c.u32() // type modifier
-		if c.err != nil {
-			return nil, c.err
+	c := cursor.Cursor{Data: data}
+	r := &Relation{OID: c.Big32(), Schema: c.Text(), Name: c.Text(), Identity: c.U8()}
+	for range c.Big16() {
+		col := Column{Key: c.U8()&1 != 0, Name: c.Text(), Type: c.Big32()}
+		c.Big32() // type modifier
+		if c.Err != nil {
+			return nil, c.Err
 		}
 		r.Columns = append(r.Columns, col)
 	}
-	return r, c.done()
+	return r, done(&c)
 }
 
 // ParseTruncate decodes message 'T' after its first byte.
 func ParseTruncate(data []byte) ([]uint32, error) {
-	c := cursor{data: data}
-	count := c.u32()
-	c.u8() // CASCADE, RESTART IDENTITY
-	if c.err != nil || uint64(count)*4 != uint64(len(c.data)) {
-		return nil, ErrShort
+	c := cursor.Cursor{Data: data}
+	count := c.Big32()
+	c.U8() // CASCADE, RESTART IDENTITY
+	if c.Err != nil || uint64(count)*4 != uint64(len(c.Data)) {
+		return nil, cursor.ErrShort
 	}
 	oids := make([]uint32, count)
 	for i := range oids {
-		oids[i] = c.u32()
+		oids[i] = c.Big32()
 	}
-	return oids, c.done()
+	return oids, done(&c)
 }
 
 // Change is message 'I', 'U' or 'D' before its rows are read.
@@ -188,9 +131,9 @@ type Change struct {
 
 // ParseChange decodes the head of a change; id is the message's first byte.
 func ParseChange(id byte, data []byte) (Change, error) {
-	c := cursor{data: data}
-	ch := Change{OID: c.u32()}
-	ch.rest = c.data
+	c := cursor.Cursor{Data: data}
+	ch := Change{OID: c.Big32()}
+	ch.rest = c.Data
 	switch id {
 	case 'I':
 		ch.Kind = row.Insert
@@ -201,7 +144,7 @@ func ParseChange(id byte, data []byte) (Change, error) {
 	default:
 		return ch, fmt.Errorf("pgoutput: message %q is not a change", id)
 	}
-	return ch, c.err
+	return ch, c.Err
 }
 
 // Read fills the images, in the relation's column order. An old image that was
@@ -210,8 +153,8 @@ func ParseChange(id byte, data []byte) (Change, error) {
 // from the new image.
 func (ch Change) Read(r *Relation, images *row.Images) error {
 	images.Size(len(r.Columns))
-	c := cursor{data: ch.rest}
-	part := c.u8()
+	c := cursor.Cursor{Data: ch.rest}
+	part := c.U8()
 	old := part == 'O' || part == 'K'
 	if old {
 		if ch.Kind == row.Insert {
@@ -219,15 +162,15 @@ func (ch Change) Read(r *Relation, images *row.Images) error {
 		}
 		readTuple(&c, r, images.Old, part == 'K')
 		if ch.Kind == row.Delete {
-			return c.done()
+			return done(&c)
 		}
-		part = c.u8()
+		part = c.U8()
 	}
-	if c.err == nil && (part != 'N' || ch.Kind == row.Delete) {
+	if c.Err == nil && (part != 'N' || ch.Kind == row.Delete) {
 		return fmt.Errorf("pgoutput: unexpected row %q", part)
 	}
 	readTuple(&c, r, images.New, false)
-	if err := c.done(); err != nil {
+	if err := done(&c); err != nil {
 		return err
 	}
 	if ch.Kind == row.Update {
@@ -249,31 +192,31 @@ func complete(r *Relation, images *row.Images, old bool) {
 	}
 }
 
-func readTuple(c *cursor, r *Relation, out []row.Value, keyOnly bool) {
-	if n := c.u16(); n != len(out) {
-		c.err = ErrShort
+func readTuple(c *cursor.Cursor, r *Relation, out []row.Value, keyOnly bool) {
+	if n := int(c.Big16()); n != len(out) {
+		c.Fail()
 		return
 	}
 	for i := range out {
-		switch kind := c.u8(); kind {
+		switch kind := c.U8(); kind {
 		case 'n':
 			out[i] = row.Value{State: row.Null}
 		case 'u':
 			out[i] = row.Value{State: row.Unchanged}
 		case 't', 'b':
-			n := c.u32()
-			raw := c.take(int(min(uint64(n), uint64(len(c.data)+1))))
+			n := c.Big32()
+			raw := c.Long(uint64(n))
 			out[i] = row.Value{State: row.Present, Raw: raw}
 			if kind == 'b' { // not asked for: nothing here reads binary values
 				out[i] = row.Value{State: row.Altered}
 			}
 		default:
-			c.err = ErrShort
+			c.Fail()
 		}
 		if keyOnly && !r.Columns[i].Key {
 			out[i] = row.Value{}
 		}
-		if c.err != nil {
+		if c.Err != nil {
 			return
 		}
 	}
