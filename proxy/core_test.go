@@ -181,6 +181,29 @@ func TestFullHouse(t *testing.T) {
 	}
 }
 
+// A client that never logs in loses its place; one that did keeps it.
+func TestStrangersAreTurnedOut(t *testing.T) {
+	s, address := startCore(t, Config{Loops: 1, MaxLinks: 4, LinkWait: time.Second}, &pipe{}, echo)
+	stranger, guest := dial(t, address), dial(t, address)
+	for _, c := range []net.Conn{stranger, guest} {
+		if _, err := c.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		wantRead(t, c, "x")
+	}
+	s.FindSession(2).Post(func() {
+		s.FindSession(2).LoggedIn()
+		s.FindSession(2).Loop.reapStrangers(0)
+	})
+	if got, err := io.ReadAll(stranger); err != nil || len(got) != 0 {
+		t.Fatalf("got %q, %v", got, err)
+	}
+	if _, err := guest.Write([]byte("y")); err != nil {
+		t.Fatal(err)
+	}
+	wantRead(t, guest, "y")
+}
+
 func TestWaitersGetTheLinkInTurn(t *testing.T) {
 	_, address := startCore(t, Config{Loops: 1, MaxLinks: 1, LinkWait: 5 * time.Second}, &pipe{}, echo)
 	a, b := dial(t, address), dial(t, address)

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net"
 	"sync/atomic"
 	"time"
@@ -210,6 +211,17 @@ func (l *Loop) retryStalled() {
 		time.AfterFunc(stallRetry, func() { l.post(l.retryStalled) })
 	}
 }
+
+// reapStrangers closes the clients that are not logged in after so long.
+func (l *Loop) reapStrangers(after time.Duration) {
+	for _, s := range l.sessions {
+		if !s.loggedIn && time.Since(s.connectedAt) > after {
+			s.client.fail(errNoLogin)
+		}
+	}
+}
+
+var errNoLogin = errors.New("the client did not log in in time")
 
 // touch has a session's flow looked at when the event ends.
 func (l *Loop) touch(s *Session) {

@@ -89,7 +89,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	for _, u := range s.upstreams {
 		go u.watchDefaults(ctx, func() { s.defaultsChanged(u) })
 	}
-	go s.reapLinks(ctx)
+	go s.reap(ctx)
 	s.serving.Store(true)
 	ready()
 	var err error
@@ -101,8 +101,13 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	return errors.Join(err, s.http.close(), s.closeUpstreams())
 }
 
-// reapLinks has the loops close links that nobody needs, until ctx ends.
-func (s *Server) reapLinks(ctx context.Context) {
+// loginTime is how long a client may take to log in, which is PostgreSQL's
+// authentication_timeout: one that says nothing holds a descriptor.
+const loginTime = time.Minute
+
+// reap has the loops close links that nobody needs and clients that do not log
+// in, until ctx ends.
+func (s *Server) reap(ctx context.Context) {
 	tick := time.NewTicker(idleTime / 4)
 	defer tick.Stop()
 	for {
@@ -116,6 +121,7 @@ func (s *Server) reapLinks(ctx context.Context) {
 				for _, ln := range l.lanes {
 					ln.pool.reap()
 				}
+				l.reapStrangers(loginTime)
 			})
 		}
 	}
@@ -190,7 +196,7 @@ func (s *Server) accept(l *Loop, c gnet.Conn) *Session {
 	if u == nil {
 		return nil
 	}
-	sess := &Session{ID: s.lastID.Add(1), Loop: l, Upstream: u, Remote: c.RemoteAddr(), lane: l.laneOf(u)}
+	sess := &Session{ID: s.lastID.Add(1), Loop: l, Upstream: u, Remote: c.RemoteAddr(), lane: l.laneOf(u), connectedAt: time.Now()}
 	if s.config.Consistency == LevelBounded.String() {
 		sess.level = LevelBounded
 	}

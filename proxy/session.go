@@ -41,6 +41,8 @@ type Session struct {
 	// missWasStale tells of the last Lookup: an entry was there, but outdated.
 	missWasStale bool
 	over         bool
+	connectedAt  time.Time
+	loggedIn     bool
 	sentAt       int64
 	leading      *cache.Fill // the fill that this session's statement feeds
 	// forwardedRead: the statement under way is a read that may have an entry,
@@ -82,6 +84,9 @@ func (s *Session) closed(error) {
 	}
 	s.Loop.server.left(s)
 }
+
+// LoggedIn notes that the client was let in.
+func (s *Session) LoggedIn() { s.loggedIn = true }
 
 // Write adds bytes to what this event sends to the client. They are copied;
 // several calls in one event make one write(2).

@@ -180,4 +180,5 @@ func (h *handler) welcome() {
 	}
 	h.send(h.login.seq, ok.Append(nil, h.caps))
 	h.phase = phaseCommand
+	h.s.LoggedIn()
 }

@@ -127,6 +127,7 @@ func (h *handler) greet(g *greeting) {
 	h.state, h.scope = g.state, g.scope
 	h.context = h.s.Upstream.Context(h.state.context(h.poolKey))
 	h.stage = stageReady
+	h.s.LoggedIn()
 	out := (&pg.Authentication{Kind: pg.AuthOK}).Append(nil)
 	for _, p := range g.parameters {
 		out = (&pg.ParameterStatus{Name: []byte(p.Name), Value: []byte(p.Value)}).Append(out)
