@@ -33,6 +33,9 @@ type applier struct {
 	// it runs. Under mu.
 	run  uint64
 	live bool
+	// doubted says that the run is about to end, its place lost: it proves
+	// nothing any more. Under mu.
+	doubted bool
 	// placed says that the stream began and its place was not lost since: what
 	// is marked is all that changed. Under mu.
 	placed bool
@@ -72,7 +75,7 @@ func (a *applier) begin(raw uint64, received *binlog.GTIDSet) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.run++
-	a.live, a.placed = true, true
+	a.live, a.placed, a.doubted = true, true, false
 	a.ledger.received = received
 	p := a.place(raw)
 	a.marks.SetApplied(p)
@@ -87,7 +90,7 @@ func (a *applier) resume() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.run++
-	a.live = true
+	a.live, a.doubted = true, false
 	a.tracker.ended(a.ledger.applied)
 }
 
@@ -101,13 +104,22 @@ func (a *applier) cut() {
 	a.ledger.cut()
 }
 
+// doubt ignores probes until the stream is begun anew. Those that wait for the
+// stream are forgotten.
+func (a *applier) doubt() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.doubted = true
+	a.ledger.cut()
+}
+
 // sighted takes a probe's answer in and tells whether the stream has still to
 // catch up with it. A probe that was asked of another run of the stream is
-// ignored.
+// ignored, and so is one of a run whose place is lost.
 func (a *applier) sighted(run uint64, p probe) (behind bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if run != a.run || !a.live {
+	if run != a.run || !a.live || a.doubted {
 		return false
 	}
 	a.ledger.sighted(p)

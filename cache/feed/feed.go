@@ -193,8 +193,12 @@ func (f *Feed) wake() {
 // errPlaceLost wraps every end of a stream after which the place in it is lost.
 var errPlaceLost = errors.New("the place in the change stream is lost")
 
-// lose ends the running stream, its place lost.
-func (f *Feed) lose(why error) { f.cut(fmt.Errorf("%w: %w", errPlaceLost, why)) }
+// lose ends the running stream, its place lost. Whoever found that out may ask
+// the next question before the stream has ended; what it proves counts no more.
+func (f *Feed) lose(why error) {
+	f.applier.doubt()
+	f.cut(fmt.Errorf("%w: %w", errPlaceLost, why))
+}
 
 // cut ends the running stream with this error.
 func (f *Feed) cut(why error) {

@@ -239,6 +239,32 @@ func TestLedger(t *testing.T) {
 	}
 }
 
+// TestDoubt has the place found lost while the stream still runs: no probe
+// counts until it runs anew, not one that waited for the stream either.
+func TestDoubt(t *testing.T) {
+	b := newBench(t)
+	b.applier.start(10, nil)
+	run, _ := b.applier.current()
+	all := func(*commit) bool { return true }
+	b.applier.sighted(run, probe{ticket: 1, sighting: byHand{all, 10, true}})
+	b.applier.sighted(run, probe{ticket: 2, sighting: byHand{all, 20, true}})
+	b.applier.doubt()
+	b.applier.sighted(run, probe{ticket: 3, sighting: byHand{all, 5, true}})
+	b.applier.advance(30)
+	if b.proven != 1 {
+		t.Errorf("ticket %d is proven by a stream whose place is lost", b.proven)
+	}
+	for ticket, begin := range map[uint64]func(){4: b.applier.resume, 5: func() { b.applier.start(40, nil) }} {
+		b.applier.doubt()
+		begin()
+		run, _ = b.applier.current()
+		b.applier.sighted(run, probe{ticket: ticket, sighting: byHand{all, 5, true}})
+		if b.proven != ticket {
+			t.Errorf("ticket %d is proven, want %d", b.proven, ticket)
+		}
+	}
+}
+
 // TestProbesWait keeps the oldest and the newest of too many.
 func TestProbesWait(t *testing.T) {
 	var l ledger
