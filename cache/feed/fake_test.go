@@ -103,6 +103,7 @@ type rig struct {
 	store   *store
 	tracker *Tracker
 	feed    *Feed
+	log     *lines
 	mu      sync.Mutex
 	changed []nameKey
 }
@@ -127,8 +128,12 @@ func (r *rig) open() {
 	if os.Getenv("FEED_DEBUG") != "" {
 		level = slog.LevelDebug
 	}
-	f, err := Open(context.Background(), Config{DSN: r.server.DSN(), Store: r.store, Tracker: r.tracker,
-		Log: slog.New(slog.NewTextHandler(testWriter{r.t}, &slog.HandlerOptions{Level: level})),
+	r.log = &lines{show: func(l slog.Level, line string) {
+		if l >= level {
+			r.t.Log(line)
+		}
+	}}
+	f, err := Open(context.Background(), Config{DSN: r.server.DSN(), Store: r.store, Tracker: r.tracker, Log: slog.New(r.log),
 		OnSchemaChange: func(schema, table string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
@@ -139,13 +144,6 @@ func (r *rig) open() {
 	}
 	r.feed = f
 	eventually(r.t, "the feed runs", func() bool { return f.Status().Up && f.ProvenTicket() > 0 })
-}
-
-type testWriter struct{ t *testing.T }
-
-func (w testWriter) Write(p []byte) (int, error) {
-	w.t.Logf("%s", p)
-	return len(p), nil
 }
 
 func (r *rig) exec(statements ...string) {

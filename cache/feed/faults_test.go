@@ -2,6 +2,7 @@ package feed
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -50,6 +51,7 @@ func TestRestart(t *testing.T) {
 			r.exec("UPDATE restarted SET a = a + 1 WHERE id = 2")
 			eventually(t, "the feed is back", func() bool { return r.feed.Status().Up })
 			r.settle()
+			r.wantsOutageLogged(!r.postgres())
 			if r.postgres() {
 				if !w.Gone() || r.store.flushed() == flushes {
 					t.Error("the slot is lost, and nothing happened")
@@ -69,6 +71,25 @@ func TestRestart(t *testing.T) {
 			w.wantsTable(after, true)
 		}
 	})
+}
+
+// wantsOutageLogged fails the test unless the log tells, in few lines, that the
+// stream ended and, in one and the last of them, that it is followed again.
+func (r *rig) wantsOutageLogged(resumed bool) {
+	r.t.Helper()
+	got := r.log.take()
+	back, ended := 0, 0
+	for _, line := range got {
+		if strings.HasPrefix(line, "INFO feed following again position=") && strings.HasSuffix(line, fmt.Sprint(" resumed=", resumed)) {
+			back++
+		}
+		if strings.HasPrefix(line, "WARN feed: the change stream ended") {
+			ended++
+		}
+	}
+	if back != 1 || ended == 0 || len(got) > 10 {
+		r.t.Errorf("the log tells %d times that the stream ended, %d times that it is followed again:\n%s", ended, back, strings.Join(got, "\n"))
+	}
 }
 
 // TestLogReset begins the log anew under a feed that follows it.

@@ -75,6 +75,7 @@ type Feed struct {
 	applier *applier
 	source  source
 	log     *slog.Logger
+	journal journal
 
 	provenAt     atomic.Int64
 	provenTicket atomic.Uint64
@@ -87,8 +88,6 @@ type Feed struct {
 
 	mu        sync.Mutex
 	interrupt context.CancelCauseFunc // ends the stream that runs
-	lastErr   error
-	lastErrAt time.Time
 }
 
 var processStart = time.Now()
@@ -110,6 +109,7 @@ func Open(ctx context.Context, cfg Config) (*Feed, error) {
 		cfg.OnSchemaChange = func(string, string) {}
 	}
 	f := &Feed{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1), woken: make(chan struct{}, 1)}
+	f.journal.log = f.log
 	f.applier = &applier{marks: cfg.Store, tracker: cfg.Tracker, log: cfg.Log,
 		onSchema: cfg.OnSchemaChange, onProven: f.proven}
 	var err error
@@ -224,7 +224,7 @@ func (f *Feed) followLoop(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		f.failed("the change stream ended", err)
+		f.journal.ended(err)
 		if time.Since(began) > backoffMost {
 			backoff = backoffLeast
 		}
@@ -246,27 +246,15 @@ func (f *Feed) followOnce(ctx context.Context) error {
 	if cause := context.Cause(run); cause != nil {
 		err = cause
 	}
+	if err == nil {
+		err = errStreamEnded
+	}
 	f.applier.cut()
 	if !f.source.keeps(err) {
 		f.source.forget()
 		f.applier.lostPlace()
 	}
 	return err
-}
-
-// failed remembers an error and logs it, once while it stays the same.
-func (f *Feed) failed(what string, err error) {
-	f.mu.Lock()
-	if err == nil {
-		err = errStreamEnded
-	}
-	same := f.lastErr != nil && f.lastErr.Error() == err.Error()
-	f.lastErr, f.lastErrAt = err, time.Now()
-	f.mu.Unlock()
-	if !same {
-		// Error() alone: with more, some libraries add where they were called.
-		f.log.Warn("feed: "+what, "error", err.Error())
-	}
 }
 
 // Status is what the feed can say of itself.
@@ -305,11 +293,9 @@ func (f *Feed) Status() Status {
 	st.Marked.Key, st.Marked.Shape, st.Marked.Table = c.key.Load(), c.shape.Load(), c.table.Load()
 	st.Marked.Database, st.Marked.All = c.database.Load(), c.all.Load()
 	st.Tables = len(a.tracker.all())
-	f.mu.Lock()
-	if f.lastErr != nil {
-		st.LastError, st.LastErrorAt = f.lastErr.Error(), f.lastErrAt
+	if err, at := f.journal.latest(); err != nil {
+		st.LastError, st.LastErrorAt = err.Error(), at
 	}
-	f.mu.Unlock()
 	f.source.describe(&st)
 	return st
 }

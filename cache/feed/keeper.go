@@ -83,7 +83,7 @@ func (f *Feed) inspect(ctx context.Context, run uint64, ripe *[]ripening) (again
 	v, err := f.source.inspect(ctx, tables)
 	if err != nil {
 		if ctx.Err() == nil {
-			f.failed("a table could not be looked up", err)
+			f.journal.failed("a table could not be looked up", err)
 		}
 		f.cfg.Tracker.again(tables)
 		return true

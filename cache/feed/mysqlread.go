@@ -164,13 +164,14 @@ func (r *mysqlReader) rotate(e binlog.Event) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case !r.started && r.resuming:
+	if !r.started {
 		r.started = true
-		r.source.feed.applier.resume()
-	case !r.started:
-		r.started = true
-		r.source.feed.applier.start(raw, r.received)
+		if r.resuming {
+			r.source.feed.applier.resume()
+		} else {
+			r.source.feed.applier.start(raw, r.received)
+		}
+		r.source.feed.journal.following(fmt.Sprintf("%s:%d", r.file, r.offset), r.resuming)
 	}
 	r.source.feed.log.Debug("feed: log file", "file", r.file, "offset", r.offset)
 	return r.idle()
@@ -395,7 +396,7 @@ func (r *mysqlReader) rows(e binlog.Event, cut bool) error {
 	}
 	if err != nil {
 		// Rows that cannot be read are rows that changed.
-		r.source.feed.failed("rows of "+m.key.schema+"."+m.key.name+" could not be read", err)
+		r.source.feed.journal.failed("rows could not be read", fmt.Errorf("%s.%s: %w", m.key.schema, m.key.name, err))
 		r.txn.wholeTable(m.entry)
 	}
 	return nil

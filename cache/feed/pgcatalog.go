@@ -242,7 +242,7 @@ func (s *pgSource) publish(ctx context.Context, c *pgconn.PgConn, tb *Table, t *
 		return nil
 	}
 	// It was not refused before: the role was allowed less meanwhile.
-	s.feed.failed("a table could not be published", fmt.Errorf("%s: %w", t.full(), err))
+	s.feed.journal.failed("a table could not be published", fmt.Errorf("%s: %w", t.full(), err))
 	return nil
 }
 
@@ -319,6 +319,6 @@ func (s *pgSource) tend(ctx context.Context) {
 	})
 	if err != nil && ctx.Err() == nil {
 		s.untidy.Store(true)
-		s.feed.failed("a table without replica identity is still published", err)
+		s.feed.journal.failed("a table without replica identity is still published", err)
 	}
 }

@@ -87,6 +87,7 @@ func (s *pgSource) stream(ctx context.Context) error {
 	s.line = line
 	s.mu.Unlock()
 	s.feed.applier.start(begin, nil)
+	s.feed.journal.following(lsnText(begin), false)
 	var pings sync.WaitGroup
 	ctx, cancel := context.WithCancel(ctx)
 	defer pings.Wait()
@@ -275,7 +276,7 @@ func (s *pgSource) nudge(ctx context.Context, waited time.Duration) {
 		return err
 	})
 	if err != nil && ctx.Err() == nil {
-		s.feed.failed("the log could not be flushed", err)
+		s.feed.journal.failed("the log could not be flushed", err)
 	}
 }
 

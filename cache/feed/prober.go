@@ -29,7 +29,7 @@ func (f *Feed) probeLoop(ctx context.Context) {
 		case ctx.Err() != nil:
 			return
 		case err != nil:
-			f.failed("a probe failed", err)
+			f.journal.failed("a probe failed", err)
 			retry = min(max(2*retry, 10*time.Millisecond), time.Second)
 			if !sleep(ctx, retry) {
 				return
