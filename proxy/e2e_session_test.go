@@ -317,3 +317,26 @@ func get(t testing.TB, r *rig, path string) string {
 	}
 	return string(b)
 }
+
+// A customised option that one session made (even for a moment) is there for
+// that session ever after, empty, and for no other.
+func TestCustomisedOptionsStayWithTheirSession(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		if !r.postgres() {
+			t.Skip("PostgreSQL's")
+		}
+		const q = "SELECT current_setting('myapp.tenant', true) IS NULL, coalesce(current_setting('myapp.tenant', true), 'none')"
+		c, own := conn(t, r.through), conn(t, r.direct)
+		for _, statement := range []string{"SELECT 1", "BEGIN", "SET LOCAL myapp.tenant = 'x'", "COMMIT", "RESET ALL", "SELECT 2", "SET myapp.tenant = 'y'", "DISCARD ALL"} {
+			ask(c, statement)
+			ask(own, statement)
+			if got, want := ask(c, q), ask(own, q); got != want {
+				t.Errorf("after %s: %s, want %s", statement, got, want)
+			}
+			other := conn(t, r.through)
+			if got, want := ask(other, q), ask(r.direct, q); got != want {
+				t.Errorf("another session after %s: %s, want %s", statement, got, want)
+			}
+		}
+	})
+}

@@ -38,6 +38,7 @@ func (h *handler) askState() {
 // become takes the answer over: it is the session's exact context.
 func (h *handler) become(now state) {
 	ls := h.link()
+	now.customs = now.customsAmong(h.customs)
 	h.state, h.dirty = now, false
 	ls.settings = now.settings
 	h.scope = h.s.Upstream.Planner.Scope(now.scope(h.s.Upstream, h.database))

@@ -9,7 +9,7 @@ func (h *handler) link() *linkState { return h.s.Link.State.(*linkState) }
 
 // acquire tells whether a link is attached; if not, LinkReady follows.
 func (h *handler) acquire() bool {
-	if h.s.Link != nil || h.s.AcquireLink(h.poolKey) {
+	if h.s.Link != nil || h.s.AcquireLink(withCustoms(h.poolKey, h.state.customs)) {
 		return true
 	}
 	h.waiting = true
@@ -146,5 +146,6 @@ func (h *handler) release() {
 		return // settle comes again
 	}
 	h.linkReady = false
+	h.s.Link.Key = withCustoms(h.poolKey, h.state.customs)
 	h.s.ReleaseLink()
 }

@@ -37,12 +37,25 @@ func poolKey(m *pg.StartupMessage) string {
 	return b.String()
 }
 
-// splitKey is poolKey's inverse.
+// withCustoms is the key of a link on which customised options were made. A
+// server never forgets that one exists (RESET leaves it empty, not missing), so
+// such a link is only for sessions that made the same. The names stand under an
+// empty one, which no parameter has.
+func withCustoms(key string, customs []string) string {
+	if len(customs) == 0 {
+		return key
+	}
+	return key + "\x00\x00" + strings.Join(customs, ",")
+}
+
+// splitKey is poolKey's inverse; customised options are left out.
 func splitKey(key string) (database string, parameters map[string]string) {
 	parts := strings.Split(key, "\x00")
 	parameters = make(map[string]string, len(parts)/2)
 	for i := 1; i+1 < len(parts); i += 2 {
-		parameters[parts[i]] = parts[i+1]
+		if parts[i] != "" {
+			parameters[parts[i]] = parts[i+1]
+		}
 	}
 	return parts[0], parameters
 }

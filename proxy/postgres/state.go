@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"freshet/planner"
@@ -16,6 +17,7 @@ type state struct {
 	// settings is the select list that sets what was set in the session, by
 	// name in order, or "": canonical, and what is run to get it on another link.
 	settings        string
+	customs         []string // the customised options among them
 	searchPath      string
 	standardStrings string // standard_conforming_strings
 	encoding        string // client_encoding
@@ -84,6 +86,17 @@ func readState(row [][]byte) (state, error) {
 		}
 	}
 	return s, nil
+}
+
+// customsAmong tells which of the names are customised options that exist.
+func (s *state) customsAmong(names []string) (found []string) {
+	for _, name := range names {
+		if strings.Contains(s.settings, "set_config("+literal(name)+",") {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	return found
 }
 
 // scope is what decides the meaning of names in the state.
