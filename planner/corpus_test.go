@@ -58,7 +58,7 @@ func (f *fakeFollower) Follow(spec feed.TableSpec) (*feed.Table, error) {
 	return t, nil
 }
 
-func (f *fakeFollower) Shape(t *feed.Table, equal, reads []int) *feed.Shape {
+func (f *fakeFollower) ShapeOf(t *feed.Table, spec feed.ShapeSpec) *feed.Shape {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	columns := func(list []int) string {
@@ -71,7 +71,7 @@ func (f *fakeFollower) Shape(t *feed.Table, equal, reads []int) *feed.Shape {
 		}
 		return strings.Join(out, ", ")
 	}
-	name := fmt.Sprintf("shape %s.%s (%s) reads %s", t.Spec.Schema, t.Spec.Name, columns(equal), columns(reads))
+	name := fmt.Sprintf("shape %s.%s (%s) reads %s", t.Spec.Schema, t.Spec.Name, columns(spec.Equal), columns(spec.Reads))
 	key := fmt.Sprint(t.ID, name)
 	if s := f.shapes[key]; s != nil {
 		return s

@@ -12,6 +12,7 @@ import (
 	"freshet/bench/upstream"
 	"freshet/cache"
 	"freshet/cache/canon"
+	"freshet/cache/feed"
 )
 
 // TestServerEquality holds the whole way of a value to the server's own
@@ -216,7 +217,7 @@ func (e *equality) rowKey(c equalityColumn, value string) (cache.Dep, bool) {
 		return 0, false
 	}
 	table := rel.table.Load()
-	shape := e.follower.Shape(table, []int{ordinal}, nil)
+	shape := e.follower.ShapeOf(table, feed.ShapeSpec{Equal: []int{ordinal}, Range: -1})
 	var h cache.KeyHasher
 	h.Begin(shape.ID)
 	h.Value(canonical)

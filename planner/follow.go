@@ -6,6 +6,7 @@ import (
 
 	"freshet/cache"
 	"freshet/cache/canon"
+	"freshet/cache/feed"
 	"freshet/planner/query"
 )
 
@@ -68,7 +69,7 @@ func (r *resolver) shape(rel *relation, equal []int, columns []keyColumn) {
 		return
 	}
 	table := rel.table.Load()
-	shape := tracker.Shape(table, equal, r.reads(rel))
+	shape := tracker.ShapeOf(table, feed.ShapeSpec{Equal: equal, Range: -1, Reads: r.reads(rel)})
 	t.keyed = &keyed{
 		name: rel.String(), shape: shape, columns: columns,
 		all: cache.DepOfShape(shape.ID), whole: cache.DepOfTable(table.ID),

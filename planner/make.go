@@ -14,7 +14,7 @@ import (
 // Follower is what the planner asks of the feed's tracker. *feed.Tracker is one.
 type Follower interface {
 	Follow(feed.TableSpec) (*feed.Table, error)
-	Shape(table *feed.Table, equal, reads []int) *feed.Shape
+	ShapeOf(*feed.Table, feed.ShapeSpec) *feed.Shape
 }
 
 // Config says what a planner plans for.

@@ -9,32 +9,51 @@ import (
 // the one form that every DateStyle and sql_mode reads alike. Its canonical
 // form is the same text.
 func dateText(dst, text []byte) ([]byte, bool) {
-	if len(text) != 10 || text[4] != '-' || text[7] != '-' {
+	if _, _, _, ok := splitDate(text); !ok {
 		return dst, false
 	}
+	return append(dst, text...), true
+}
+
+// splitDate reads what dateText accepts.
+func splitDate(text []byte) (year, month, day int, ok bool) {
+	if len(text) != 10 || text[4] != '-' || text[7] != '-' {
+		return 0, 0, 0, false
+	}
+	ok = true
 	number := func(digits []byte) int {
 		v := 0
 		for _, c := range digits {
-			if c < '0' || c > '9' {
-				return -1 << 20
-			}
+			ok = ok && c >= '0' && c <= '9'
 			v = v*10 + int(c-'0')
 		}
 		return v
 	}
-	return appendDate(dst, number(text[:4]), number(text[5:7]), number(text[8:]))
+	year, month, day = number(text[:4]), number(text[5:7]), number(text[8:])
+	return year, month, day, ok && realDay(year, month, day)
+}
+
+var monthDays = [13]int{0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31}
+
+// realDay tells whether the calendar has the day, in years 1 to 9999.
+func realDay(year, month, day int) bool {
+	if year < 1 || year > 9999 || month < 1 || month > 12 || day < 1 {
+		return false
+	}
+	if month == 2 && day == 29 {
+		return year%4 == 0 && (year%100 != 0 || year%400 == 0)
+	}
+	return day <= monthDays[month]
 }
 
 // appendDate appends year-month-day if the calendar has it.
 func appendDate(dst []byte, year, month, day int) ([]byte, bool) {
-	if year < 1 || year > 9999 || month < 1 || month > 12 || day < 1 || day > 31 {
+	if !realDay(year, month, day) {
 		return dst, false
 	}
-	t := time.Date(year, time.Month(month), day, 0, 0, 0, 0, time.UTC)
-	if t.Day() != day {
-		return dst, false
-	}
-	return t.AppendFormat(dst, "2006-01-02"), true
+	digit := func(n int) byte { return byte('0' + n%10) }
+	return append(dst, digit(year/1000), digit(year/100), digit(year/10), digit(year), '-',
+		digit(month/10), digit(month), '-', digit(day/10), digit(day)), true
 }
 
 // postgresEpochDays is 2000-01-01 counted from 1970-01-01.

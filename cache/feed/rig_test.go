@@ -125,7 +125,7 @@ func (w *watched) shape(equal, reads string) *watchedShape {
 		}
 		return out
 	}
-	sh := w.tracker.Shape(w.Table, ordinals(equal), ordinals(reads))
+	sh := w.tracker.ShapeOf(w.Table, ShapeSpec{Equal: ordinals(equal), Range: -1, Reads: ordinals(reads)})
 	eventually(w.t, "shape "+equal+" is taken up", func() bool {
 		since, up := sh.Since()
 		return up && w.store.Visible() >= since
@@ -144,7 +144,7 @@ func (s *watchedShape) key(values ...string) cache.Dep {
 	var h cache.KeyHasher
 	h.Begin(s.Shape.ID)
 	for i, v := range values {
-		kind := s.Spec.Columns[s.equal[i]].Kind
+		kind := s.Spec.Columns[s.spec.Equal[i]].Kind
 		canonical, ok := canon.AppendText(kind, nil, []byte(v))
 		if !ok {
 			s.t.Fatalf("%q has no canonical form of kind %s", v, kind)

@@ -72,12 +72,66 @@ func (tb *Table) Since() (cache.Position, bool) {
 // place: plans that name it must be remade, with a new Follow.
 func (tb *Table) Gone() bool { return tb.gone.Load() }
 
-// Shape is (the columns compared for equality, the columns the answer reads).
+// ShapeSpec is a way to narrow a table to rows: by columns compared for
+// equality, by a block of one column's values, by both, or by neither, which
+// leaves what the answer reads. Columns are ordinals into TableSpec.Columns.
+type ShapeSpec struct {
+	// Equal are the columns compared for equality, in the order in which a key
+	// is hashed.
+	Equal []int
+	// Range is the column whose blocks are tracked, -1 if none is.
+	Range int
+	// Level makes the blocks 1<<Level ordinals wide (canon.Ordinal). Each level
+	// is a shape of its own; 0 without a range.
+	Level uint8
+	// Reads are the columns that the answer reads; nil stands for all.
+	Reads []int
+}
+
+// maxLevel is the level at which a column has two blocks.
+const maxLevel = 63
+
+// normal puts the specification in its one form. What is compared is read,
+// whether the answer shows it or not.
+func (s ShapeSpec) normal() ShapeSpec {
+	s.Equal = slices.Clone(s.Equal)
+	if s.Range < 0 {
+		s.Range, s.Level = -1, 0
+	}
+	if s.Reads == nil {
+		return s
+	}
+	s.Reads = append(slices.Clone(s.Reads), s.Equal...)
+	if s.Range >= 0 {
+		s.Reads = append(s.Reads, s.Range)
+	}
+	slices.Sort(s.Reads)
+	s.Reads = slices.Compact(s.Reads)
+	return s
+}
+
+func (s *ShapeSpec) same(o *ShapeSpec) bool {
+	return s.Range == o.Range && s.Level == o.Level && slices.Equal(s.Equal, o.Equal) &&
+		slices.Equal(s.Reads, o.Reads) && (s.Reads == nil) == (o.Reads == nil)
+}
+
+// fits tells whether a table of so many columns can have the shape.
+func (s *ShapeSpec) fits(columns int) bool {
+	outside := func(i int) bool { return i < 0 || i >= columns }
+	return s.Range < columns && s.Level <= maxLevel && !slices.ContainsFunc(s.Equal, outside) && !slices.ContainsFunc(s.Reads, outside)
+}
+
+// Shape is a ShapeSpec of one table that the feed marks the keys of.
+//
+// The key of a row is hashed from the shape's ID, then the canonical value of
+// each column in Equal, then, with a range, the eight bytes, big-endian, of
+// canon.Ordinal >> Level. A row with NULL in one of these columns has no key,
+// for no comparison finds it. What has no canonical form, or no ordinal, or is
+// not in the log marks DepOfShape, which every answer of the shape depends on.
 type Shape struct {
 	ID cache.ShapeID
 
-	equal []int // in the order a key is hashed
-	reads []int // sorted, with equal's; nil: every column
+	spec  ShapeSpec // normal
 	since atomic.Uint64
 }
 
@@ -196,27 +250,20 @@ func sameSpec(a, b *TableSpec) bool {
 	return a.OID == b.OID && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.CascadesTo, b.CascadesTo)
 }
 
-// Shape registers a shape of a followed table; the same arguments give the
-// same shape. equal and reads are ordinals into Spec.Columns; reads nil stands
-// for all of them. A shape whose ordinals are out of range is never taken up.
-func (t *Tracker) Shape(table *Table, equal []int, reads []int) *Shape {
-	if reads != nil {
-		// What is compared is read, whether the answer shows it or not.
-		reads = append(slices.Clone(reads), equal...)
-		slices.Sort(reads)
-		reads = slices.Compact(reads)
-	}
+// ShapeOf registers a shape of a followed table; the same specification gives
+// the same shape. One that does not fit the table is never taken up.
+func (t *Tracker) ShapeOf(table *Table, spec ShapeSpec) *Shape {
+	spec = spec.normal()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, sh := range table.shapes {
-		if slices.Equal(sh.equal, equal) && slices.Equal(sh.reads, reads) && (sh.reads == nil) == (reads == nil) {
+		if sh.spec.same(&spec) {
 			return sh
 		}
 	}
 	t.nextShape++
-	sh := &Shape{ID: t.nextShape, equal: slices.Clone(equal), reads: reads}
-	outside := func(i int) bool { return i < 0 || i >= len(table.Spec.Columns) }
-	if slices.ContainsFunc(equal, outside) || slices.ContainsFunc(reads, outside) {
+	sh := &Shape{ID: t.nextShape, spec: spec}
+	if !spec.fits(len(table.Spec.Columns)) {
 		return sh
 	}
 	table.shapes = append(table.shapes, sh)

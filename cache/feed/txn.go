@@ -1,9 +1,11 @@
 package feed
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"freshet/cache"
+	"freshet/cache/canon"
 	"freshet/cache/feed/row"
 )
 
@@ -20,6 +22,7 @@ type layout struct {
 	// canonical appends the canonical form of column i, from a value as the
 	// stream has it; ok is false when its equality is not proven.
 	canonical func(dst []byte, i int, raw []byte) ([]byte, bool)
+	spec      *TableSpec
 }
 
 // txn is one transaction being applied. It belongs to the stream's goroutine
@@ -145,7 +148,7 @@ func (t *txn) coarsen() {
 }
 
 func (t *txn) shape(sh *Shape, kind row.Kind, l *layout, images *row.Images) {
-	if kind == row.Update && sh.reads != nil && t.unread(sh, l, images) {
+	if kind == row.Update && sh.spec.Reads != nil && t.unread(sh, l, images) {
 		return
 	}
 	var before, after cache.Dep
@@ -183,7 +186,7 @@ func (t *txn) add(dep cache.Dep) {
 // unread tells whether an update is proven to have changed none of the columns
 // that the shape reads.
 func (t *txn) unread(sh *Shape, l *layout, images *row.Images) bool {
-	for _, i := range sh.reads {
+	for _, i := range sh.spec.Reads {
 		at := l.at[i]
 		if at < 0 || at >= len(images.New) {
 			return false
@@ -203,34 +206,49 @@ func (t *txn) unread(sh *Shape, l *layout, images *row.Images) bool {
 }
 
 // key hashes the shape's columns of one image. found is false when a column is
-// NULL, which no comparison for equality finds; ok is false when a column is
-// not known or its equality is not proven. Columns that the new image leaves
-// out have the value they had before.
+// NULL, which no comparison finds; ok is false when a column is not known or
+// its equality or order is not proven. Columns that the new image leaves out
+// have the value they had before.
 func (t *txn) key(sh *Shape, l *layout, image, before []row.Value) (dep cache.Dep, found, ok bool) {
 	t.hash.Begin(sh.ID)
-	for _, i := range sh.equal {
-		at := l.at[i]
-		if at < 0 || at >= len(image) {
+	for _, i := range sh.spec.Equal {
+		if found, ok = t.canonical(i, l, image, before); !found || !ok {
+			return 0, false, ok
+		}
+		t.hash.Value(t.value)
+	}
+	if i := sh.spec.Range; i >= 0 {
+		if found, ok = t.canonical(i, l, image, before); !found || !ok {
+			return 0, false, ok
+		}
+		ordinal, ok := canon.Ordinal(l.spec.Columns[i].Kind, t.value)
+		if !ok {
 			return 0, false, false
 		}
-		v := image[at]
-		if (v.State == row.Absent || v.State == row.Unchanged) && before != nil {
-			v = before[at]
-		}
-		switch v.State {
-		case row.Null:
-			return 0, false, true
-		case row.Present:
-			t.value, ok = l.canonical(t.value[:0], i, v.Raw)
-			if !ok {
-				return 0, false, false
-			}
-			t.hash.Value(t.value)
-		default:
-			return 0, false, false
-		}
+		t.value = binary.BigEndian.AppendUint64(t.value[:0], ordinal>>sh.spec.Level)
+		t.hash.Value(t.value)
 	}
 	return t.hash.Dep(), true, true
+}
+
+// canonical puts the canonical form of column i into t.value.
+func (t *txn) canonical(i int, l *layout, image, before []row.Value) (found, ok bool) {
+	at := l.at[i]
+	if at < 0 || at >= len(image) {
+		return false, false
+	}
+	v := image[at]
+	if (v.State == row.Absent || v.State == row.Unchanged) && before != nil {
+		v = before[at]
+	}
+	switch v.State {
+	case row.Null:
+		return false, true
+	case row.Present:
+		t.value, ok = l.canonical(t.value[:0], i, v.Raw)
+		return ok, ok
+	}
+	return false, false
 }
 
 // end marks everything the transaction changed and then, and only then, moves

@@ -1,9 +1,11 @@
 package feed
 
 import (
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,10 +70,14 @@ func TestMarksOfRandomChanges(t *testing.T) {
 	b.applier.start(100, nil)
 	const columns = 4
 	tb := b.table("t", columns)
-	shapes := []*Shape{b.tracker.Shape(tb, []int{0}, nil), b.tracker.Shape(tb, []int{1, 2}, nil),
-		b.tracker.Shape(tb, []int{1}, []int{3}), b.tracker.Shape(tb, []int{3, 0}, []int{0})}
+	shapes := make([]*Shape, 0, 8)
+	for _, spec := range []ShapeSpec{{Equal: []int{0}, Range: -1}, {Equal: []int{1, 2}, Range: -1},
+		{Equal: []int{1}, Range: -1, Reads: []int{3}}, {Equal: []int{3, 0}, Range: -1, Reads: []int{0}},
+		{Range: -1, Reads: []int{2}}, {Range: -1}, {Range: 3, Reads: []int{1}}, {Equal: []int{2}, Range: 0, Level: 1}} {
+		shapes = append(shapes, b.tracker.ShapeOf(tb, spec))
+	}
 	l := intLayout
-	l.at = []int{0, 1, 2, 3}
+	l.at, l.spec = []int{0, 1, 2, 3}, &tb.Spec
 	tx := newTxn(b.applier)
 	for raw := uint64(101); raw < 5000; raw++ {
 		kind := row.Kind(1 + rng.IntN(3))
@@ -110,8 +116,8 @@ func TestMarksOfRandomChanges(t *testing.T) {
 				if !side.is || !ok {
 					continue
 				}
-				read := kind != row.Update || sh.reads == nil
-				for _, i := range sh.reads {
+				read := kind != row.Update || sh.spec.Reads == nil
+				for _, i := range sh.spec.Reads {
 					read = read || string(before[i].Raw) != string(after[i].Raw) || before[i].State != after[i].State
 				}
 				if read && !whole && b.store.at(dep) != at {
@@ -152,10 +158,11 @@ func partly(rng *rand.Rand, kind row.Kind, before, after []row.Value) row.Images
 	return images
 }
 
+// hashOf is the key of a row of integers, as ShapeSpec's contract has it.
 func hashOf(sh *Shape, values []row.Value) (cache.Dep, bool) {
 	var h cache.KeyHasher
 	h.Begin(sh.ID)
-	for _, i := range sh.equal {
+	for _, i := range sh.spec.Equal {
 		if values[i].State != row.Present {
 			return 0, false
 		}
@@ -164,6 +171,13 @@ func hashOf(sh *Shape, values []row.Value) (cache.Dep, bool) {
 			return 0, false
 		}
 		h.Value(canonical)
+	}
+	if i := sh.spec.Range; i >= 0 {
+		n, err := strconv.ParseInt(string(values[i].Raw), 10, 64)
+		if values[i].State != row.Present || err != nil {
+			return 0, false
+		}
+		h.Value(binary.BigEndian.AppendUint64(nil, (uint64(n)+1<<63)>>sh.spec.Level))
 	}
 	return h.Dep(), true
 }
@@ -290,8 +304,8 @@ func TestRegistrationWaitsForTheTransaction(t *testing.T) {
 	}
 	tx := newTxn(b.applier)
 	tx.begin()
-	sh := b.tracker.Shape(tb, []int{0}, nil)
-	if again := b.tracker.Shape(tb, []int{0}, nil); again != sh {
+	sh := b.tracker.ShapeOf(tb, ShapeSpec{Equal: []int{0}, Range: -1})
+	if again := b.tracker.ShapeOf(tb, ShapeSpec{Equal: []int{0}, Range: -1}); again != sh {
 		t.Error("the same shape twice")
 	}
 	if _, up := sh.Since(); up {
@@ -303,7 +317,17 @@ func TestRegistrationWaitsForTheTransaction(t *testing.T) {
 	if since, up := sh.Since(); !up || since != b.store.applied {
 		t.Errorf("since %d, %v", since, up)
 	}
-	b.tracker.Shape(tb, []int{5}, nil) // out of range: never taken up, and no panic
+	for _, spec := range []ShapeSpec{{Equal: []int{5}, Range: -1}, {Range: 2}, {Range: 0, Level: 64}, {Range: -1, Reads: []int{-1}}} {
+		if _, up := b.tracker.ShapeOf(tb, spec).Since(); up {
+			t.Errorf("%+v does not fit, and was taken up", spec)
+		}
+	}
+	if b.tracker.ShapeOf(tb, ShapeSpec{Range: 1, Level: 2}) == b.tracker.ShapeOf(tb, ShapeSpec{Range: 1, Level: 4}) {
+		t.Error("two levels are one shape")
+	}
+	if b.tracker.ShapeOf(tb, ShapeSpec{Range: 1, Reads: []int{0}}) != b.tracker.ShapeOf(tb, ShapeSpec{Range: 1, Reads: []int{1, 0}}) {
+		t.Error("a compared column that is named as read makes another shape")
+	}
 }
 
 // TestOldDefinitionsAreMarked changes a table whose definition is gone: a
@@ -312,7 +336,7 @@ func TestOldDefinitionsAreMarked(t *testing.T) {
 	b := newBench(t)
 	b.applier.start(10, nil)
 	tb := b.table("t", 2)
-	sh := b.tracker.Shape(tb, []int{0}, nil)
+	sh := b.tracker.ShapeOf(tb, ShapeSpec{Equal: []int{0}, Range: -1})
 	tx := newTxn(b.applier)
 	step := func(raw uint64, do func()) cache.Position {
 		tx.begin()
@@ -459,10 +483,10 @@ func BenchmarkRow(b *testing.B) {
 	bn.applier.start(1, nil)
 	tb := bn.table("t", 3)
 	for _, equal := range [][]int{{0}, {1}, {1, 2}} {
-		bn.tracker.Shape(tb, equal, nil)
+		bn.tracker.ShapeOf(tb, ShapeSpec{Equal: equal, Range: -1})
 	}
 	l := intLayout
-	l.at = []int{0, 1, 2}
+	l.at, l.spec = []int{0, 1, 2}, &tb.Spec
 	v := row.Value{State: row.Present, Raw: []byte("12345")}
 	images := row.Images{Old: []row.Value{v, v, v}, New: []row.Value{v, v, {State: row.Present, Raw: []byte("7")}}}
 	tx := newTxn(bn.applier)
