@@ -152,7 +152,7 @@ func (r *relation) addMySQLColumn(row []*string) {
 }
 
 // mysqlKind returns how a column's equality is proven. YEAR, BIT, ENUM, SET,
-// JSON, floats and times are compared by rules of their own: not at all.
+// JSON, floats, TIME and TIMESTAMP are compared by rules of their own: not at all.
 func mysqlKind(dataType, charset, collation string) canon.Kind {
 	switch dataType {
 	case "tinyint", "smallint", "mediumint", "int", "bigint":
@@ -161,6 +161,8 @@ func mysqlKind(dataType, charset, collation string) canon.Kind {
 		return canon.Decimal
 	case "date":
 		return canon.Date
+	case "datetime":
+		return canon.DateTime
 	case "binary":
 		return canon.BytesTrim
 	case "varbinary", "tinyblob", "blob", "mediumblob", "longblob":

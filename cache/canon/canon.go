@@ -34,11 +34,16 @@ const (
 	Date
 	// Bytea: PostgreSQL bytea, whose text form is hexadecimal.
 	Bytea
+	// DateTime: a day and a time as the clock on the wall shows them
+	// (PostgreSQL timestamp, MySQL DATETIME), to the microsecond.
+	DateTime
+	// Instant: a moment in time (PostgreSQL timestamptz), to the microsecond.
+	Instant
 )
 
 var kindNames = [...]string{
 	None: "none", Int: "int", Decimal: "decimal", Bytes: "bytes", BytesTrim: "bytes-trim",
-	FoldASCII: "fold-ascii", UUID: "uuid", Bool: "bool", Date: "date", Bytea: "bytea",
+	FoldASCII: "fold-ascii", UUID: "uuid", Bool: "bool", Date: "date", Bytea: "bytea", DateTime: "datetime", Instant: "instant",
 }
 
 // String names the kind for traces and tests.

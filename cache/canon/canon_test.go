@@ -45,6 +45,12 @@ func TestTextEquality(t *testing.T) {
 		{Bool, "t", "f", false},
 		{Date, "2024-02-29", "2024-02-29", true},
 		{Bytea, `\xDEAD`, `\xdead`, true},
+		{DateTime, "2024-01-02", "2024-01-02T00:00:00.0", true},
+		{DateTime, "2024-01-02 03:04:05.12", "2024-01-02 03:04:05.120000", true},
+		{DateTime, "2024-01-02 03:04:05", "2024-01-02 03:04:05.000001", false},
+		{Instant, "2024-01-02 03:04:05+00", "2024-01-02 08:34:05+05:30", true},
+		{Instant, "2024-01-02 03:04:05.5-08", "2024-01-02T11:04:05.50+00:00:00", true},
+		{Instant, "1800-01-01 00:00:00-00:01:15", "1800-01-01 00:01:15+00", true},
 	} {
 		a, b := text(t, c.kind, c.a), text(t, c.kind, c.b)
 		if a == "refused" || b == "refused" {
@@ -68,6 +74,12 @@ func TestTextRefused(t *testing.T) {
 		{Bool, "yes"}, {Bool, "1"},
 		{Date, "2024-02-30"}, {Date, "0000-00-00"}, {Date, "2024-2-3"}, {Date, "now"}, {Date, "infinity"}, {Date, "today     "},
 		{Bytea, "abc"}, {Bytea, `\x0`}, {Bytea, `\x0g`}, {None, "x"},
+		{DateTime, "2024-01-02 03:04:05.1234567"}, {DateTime, "2024-01-02 03:04:60"}, {DateTime, "2024-01-02 24:00:00"}, {DateTime, "2024-01-02 03:04"},
+		{DateTime, "2024-01-02 03:04:05."}, {DateTime, "2024-01-02 03:04:05+00"}, {DateTime, "2024-01-02 03:04:05 BC"}, {DateTime, "now"},
+		{DateTime, "2024-01-02 "}, {DateTime, "infinity"}, {DateTime, "12024-01-02 03:04:05"}, {DateTime, "2024-01-0203:04:05"},
+		{Instant, "2024-01-02 03:04:05"}, {Instant, "2024-01-02 03:04:05Z"}, {Instant, "2024-01-02+00"}, {Instant, "2024-01-02 03:04:05+16"},
+		{Instant, "2024-01-02 03:04:05+0"}, {Instant, "2024-01-02 03:04:05+00:"}, {Instant, "2024-01-02 03:04:05+00:00:00:00"},
+		{Instant, "0001-01-01 00:00:00+01"}, {Instant, "9999-12-31 23:59:59-01"}, {Instant, "2024-01-02 03:04:05+00:60"},
 	} {
 		if got := text(t, c.kind, c.text); got != "refused" {
 			t.Errorf("%v %q: got %s, want it refused", c.kind, c.text, got)
@@ -76,7 +88,7 @@ func TestTextRefused(t *testing.T) {
 }
 
 func TestRefusalKeepsDst(t *testing.T) {
-	for kind := None; kind <= Bytea; kind++ {
+	for kind := range Kind(len(kindNames)) {
 		out, ok := AppendText(kind, []byte("kept"), []byte("\xff bad"))
 		if !ok && string(out) != "kept" {
 			t.Errorf("%v: a refused value left %q behind", kind, out)
@@ -216,6 +228,40 @@ func TestDateForms(t *testing.T) {
 		got, ok = AppendMySQLParam(MySQLColumn{Kind: Date}, nil, typeDate, my, false)
 		if !ok || !bytes.Equal(got, want) {
 			t.Fatalf("%v: MySQL binary %q, %v; text %q", s, got, ok, want)
+		}
+	}
+	for range 20000 {
+		m := time.UnixMicro(r.Int64N(251e15) - 62e15).UTC()
+		s := m.Format("2006-01-02 15:04:05.999999")
+		want, ok := AppendText(DateTime, nil, []byte(s))
+		if !ok {
+			t.Fatalf("%s is refused", s)
+		}
+		if n, _ := Ordinal(DateTime, want); int64(n) != m.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)).Microseconds()+730119*microsPerDay && m.Year() > 1900 && m.Year() < 2200 {
+			t.Fatalf("%s: ordinal %d", s, n)
+		}
+		zone := time.FixedZone("", 60*(r.IntN(1600)-800))
+		zoned := m.In(zone).Format("2006-01-02 15:04:05.999999-07:00:00")
+		at, ok := AppendText(Instant, nil, []byte(zoned))
+		if year := m.In(zone).Year(); year > 0 && year < 10000 && (!ok || !bytes.Equal(at, want)) {
+			t.Fatalf("%s is %s: %x, %v; want %x", s, zoned, at, ok, want)
+		}
+		pg := binary.BigEndian.AppendUint64(nil, uint64(m.UnixMicro()-time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()))
+		got, ok := AppendBinary(DateTime, nil, OIDTimestamp, pg)
+		if !ok || !bytes.Equal(got, want) {
+			t.Fatalf("%s: PostgreSQL's binary %x, %v; text %x", s, got, ok, want)
+		}
+		my := binary.LittleEndian.AppendUint16(nil, uint16(m.Year()))
+		my = append(my, byte(m.Month()), byte(m.Day()), byte(m.Hour()), byte(m.Minute()), byte(m.Second()))
+		my = binary.LittleEndian.AppendUint32(my, uint32(m.Nanosecond()/1000))
+		got, ok = AppendMySQLParam(MySQLColumn{Kind: DateTime}, nil, typeDateTime, my, false)
+		if !ok || !bytes.Equal(got, want) {
+			t.Fatalf("%s: MySQL's binary %x, %v; text %x", s, got, ok, want)
+		}
+	}
+	for _, data := range []string{"\x7f\xff\xff\xff\xff\xff\xff\xff", "\x80\x00\x00\x00\x00\x00\x00\x00", "\x80\x00\x00\x00\x00\x00\x00\x01", "1234567", ""} {
+		if _, ok := AppendBinary(Instant, nil, OIDTimestamptz, []byte(data)); ok {
+			t.Errorf("binary timestamp %x was taken", data)
 		}
 	}
 	for _, data := range []string{"\x7f\xff\xff\xff", "\x80\x00\x00\x00", "\x00", ""} {

@@ -81,6 +81,8 @@ func AppendMySQLString(c MySQLColumn, dst, text []byte, sameCharset bool) ([]byt
 		return AppendText(c.Kind, dst, text)
 	case Date:
 		return dateText(dst, text)
+	case DateTime:
+		return momentText(dst, text)
 	}
 	return dst, false
 }
@@ -126,11 +128,21 @@ func AppendMySQLParam(c MySQLColumn, dst []byte, fieldType uint32, data []byte, 
 		return AppendMySQLDecimal(c, dst, data)
 	case typeVarchar, typeVarString, typeString, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlob:
 		return AppendMySQLString(c, dst, data, sameCharset)
-	case typeDate:
-		if c.Kind != Date || len(data) != 4 {
-			return dst, false
-		}
-		return appendDate(dst, int(binary.LittleEndian.Uint16(data)), int(data[2]), int(data[3]))
+	case typeDate, typeDateTime, typeTimestamp:
+		return appendMySQLMoment(c.Kind, dst, data)
+	}
+	return dst, false
+}
+
+// appendMySQLMoment appends a DATE, DATETIME or TIMESTAMP parameter. A DATE
+// column compares with one as its day's midnight.
+func appendMySQLMoment(kind Kind, dst, data []byte) ([]byte, bool) {
+	year, month, day, hour, minute, second, micros, ok := mysqlMoment(data)
+	switch {
+	case ok && kind == DateTime:
+		return AppendMoment(dst, year, month, day, hour, minute, second, micros)
+	case ok && kind == Date && hour|minute|second|micros == 0:
+		return appendDate(dst, year, month, day)
 	}
 	return dst, false
 }

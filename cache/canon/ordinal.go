@@ -2,9 +2,9 @@ package canon
 
 import "encoding/binary"
 
-// Ordinal maps the canonical form of an integer or a date to a number in the
-// database's own order, in steps of one: neighbours differ by 1. ok is false
-// for kinds without one, for integers from 2^63 on, which have no place beside
+// Ordinal maps the canonical form of an integer, a date (days), or a moment
+// (microseconds) to a number in the database's own order, in steps of one:
+// neighbours differ by 1. ok is false for kinds without one, for integers from 2^63 on, which have no place beside
 // the negative ones, and for bytes that are no canonical form.
 //
 // Ranges are tracked by blocks of ordinals: a value of a row and the bounds of
@@ -23,6 +23,12 @@ func Ordinal(kind Kind, canonical []byte) (uint64, bool) {
 	case Date:
 		year, month, day, ok := splitDate(canonical)
 		return uint64(daysSince1(year, month, day)), ok
+	case DateTime, Instant:
+		if len(canonical) != 8 {
+			return 0, false
+		}
+		micros := binary.BigEndian.Uint64(canonical)
+		return micros, micros < endOfTime
 	}
 	return 0, false
 }

@@ -4,18 +4,20 @@ import "encoding/binary"
 
 // PostgreSQL type OIDs whose equality this package knows (pg_type.dat).
 const (
-	OIDBool    uint32 = 16
-	OIDBytea   uint32 = 17
-	OIDInt8    uint32 = 20
-	OIDInt2    uint32 = 21
-	OIDInt4    uint32 = 23
-	OIDText    uint32 = 25
-	OIDUnknown uint32 = 705
-	OIDBpchar  uint32 = 1042
-	OIDVarchar uint32 = 1043
-	OIDDate    uint32 = 1082
-	OIDNumeric uint32 = 1700
-	OIDUUID    uint32 = 2950
+	OIDBool        uint32 = 16
+	OIDBytea       uint32 = 17
+	OIDInt8        uint32 = 20
+	OIDInt2        uint32 = 21
+	OIDInt4        uint32 = 23
+	OIDText        uint32 = 25
+	OIDUnknown     uint32 = 705
+	OIDBpchar      uint32 = 1042
+	OIDVarchar     uint32 = 1043
+	OIDDate        uint32 = 1082
+	OIDTimestamp   uint32 = 1114
+	OIDTimestamptz uint32 = 1184
+	OIDNumeric     uint32 = 1700
+	OIDUUID        uint32 = 2950
 )
 
 // PostgresKind returns the kind of a column of a built-in type, None when its
@@ -43,6 +45,10 @@ func PostgresKind(oid uint32, deterministic bool) Kind {
 		return Date
 	case OIDBytea:
 		return Bytea
+	case OIDTimestamp:
+		return DateTime
+	case OIDTimestamptz:
+		return Instant
 	}
 	return None
 }
@@ -111,6 +117,8 @@ func AppendBinary(kind Kind, dst []byte, oid uint32, data []byte) (canonical []b
 		return append(dst, min(data[0], 1)), true
 	case Date:
 		return dateBinary(dst, data)
+	case DateTime, Instant:
+		return momentBinary(dst, data)
 	}
 	return dst, false
 }

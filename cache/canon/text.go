@@ -30,6 +30,10 @@ func AppendText(kind Kind, dst, text []byte) (canonical []byte, ok bool) {
 		return dateText(dst, text)
 	case Bytea:
 		return byteaText(dst, text)
+	case DateTime:
+		return momentText(dst, text)
+	case Instant:
+		return instantText(dst, text)
 	}
 	return dst, false
 }

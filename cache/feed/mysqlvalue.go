@@ -47,6 +47,12 @@ func mysqlCanonical(dst, scratch []byte, col binlog.Column, spec *Column, raw []
 		if scratch, ok = col.AppendDate(scratch[:0], raw); !ok {
 			return dst, scratch, false
 		}
+	case canon.DateTime:
+		m, ok := col.Datetime(raw)
+		if ok {
+			dst, ok = canon.AppendMoment(dst, m.Year, m.Month, m.Day, m.Hour, m.Minute, m.Second, m.Micros)
+		}
+		return dst, scratch, ok
 	case canon.Bytes, canon.BytesTrim, canon.FoldASCII:
 		if !col.IsString() || !singleByteASCII(spec.Charset) {
 			return dst, scratch, false

@@ -321,6 +321,33 @@ func TestDecimals(t *testing.T) {
 	}
 }
 
+func TestDatetimes(t *testing.T) {
+	for _, c := range []struct {
+		digits uint16
+		raw    []byte
+		want   Moment
+	}{
+		{0, []byte{0x99, 0xb2, 0x44, 0x30, 0xc5}, Moment{2024, 1, 2, 3, 3, 5, 0}},
+		{2, []byte{0x99, 0xb2, 0x44, 0x30, 0xc5, 99}, Moment{2024, 1, 2, 3, 3, 5, 990_000}},
+		{3, []byte{0x99, 0xb2, 0x44, 0x30, 0xc5, 0x26, 0xac}, Moment{2024, 1, 2, 3, 3, 5, 990_000}},
+		{6, []byte{0x99, 0xb2, 0x44, 0x30, 0xc5, 0x0f, 0x42, 0x3f}, Moment{2024, 1, 2, 3, 3, 5, 999_999}},
+		{0, []byte{0x80, 0, 0, 0, 0}, Moment{}},
+	} {
+		got, ok := Column{TypeDatetime2, c.digits}.Datetime(c.raw)
+		if !ok || got != c.want {
+			t.Errorf("DATETIME(%d) %x: %v, %v; want %v", c.digits, c.raw, got, ok, c.want)
+		}
+		for n := range c.raw {
+			if _, ok := (Column{TypeDatetime2, c.digits}).Datetime(c.raw[:n]); ok {
+				t.Errorf("DATETIME(%d) %x of %d bytes is one", c.digits, c.raw, n)
+			}
+		}
+	}
+	if _, ok := (Column{TypeDatetime, 0}).Datetime(make([]byte, 8)); ok {
+		t.Error("the older DATETIME is read as the newer")
+	}
+}
+
 func payloadOf(t testing.TB, events ...[]byte) []byte {
 	w, err := zstd.NewWriter(nil)
 	if err != nil {

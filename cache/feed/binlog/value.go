@@ -49,6 +49,31 @@ func (col Column) AppendDate(dst, raw []byte) ([]byte, bool) {
 		digits(month/10), digits(month), '-', digits(day/10), digits(day)), true
 }
 
+// Moment is a DATETIME's day and time, as written: zero parts are possible.
+type Moment struct{ Year, Month, Day, Hour, Minute, Second, Micros int }
+
+// Datetime reads a DATETIME2: five bytes, big-endian, of a sign bit that is
+// always set, 17 bits of year*13+month, 5 of day, 5 of hour, 6 of minute and 6
+// of second; then the fraction as a number of hundredths, ten-thousandths or
+// millionths of one, two or three bytes
+// (my_datetime_packed_from_binary in sql-common/my_time.cc). ok is false for
+// any other type, the older DATETIME among them.
+func (col Column) Datetime(raw []byte) (m Moment, ok bool) {
+	digits := int(col.Meta)
+	if col.Type != TypeDatetime2 || digits > 6 || len(raw) != 5+(digits+1)/2 || raw[0]&0x80 == 0 {
+		return Moment{}, false
+	}
+	v := uint64(raw[0]&0x7f)<<32 | uint64(binary.BigEndian.Uint32(raw[1:]))
+	months := int(v >> 22)
+	m = Moment{Year: months / 13, Month: months % 13, Day: int(v >> 17 & 31),
+		Hour: int(v >> 12 & 31), Minute: int(v >> 6 & 63), Second: int(v & 63)}
+	for _, b := range raw[5:] {
+		m.Micros = m.Micros<<8 | int(b)
+	}
+	m.Micros *= [4]int{1, 10_000, 100, 1}[len(raw)-5]
+	return m, true
+}
+
 // AppendDecimal appends a NEWDECIMAL as text, with all the digits of its
 // scale. The format keeps nine digits in four bytes, big-endian, the rest of
 // either side in as few bytes as hold them; the first bit is set for a positive
