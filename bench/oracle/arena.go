@@ -1,0 +1,63 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+
+	"freshet/bench/rig"
+	"freshet/bench/upstream"
+)
+
+// Arena is a server of one's own with a Freshet before it.
+type Arena struct {
+	Server  *upstream.Server
+	Proxy   *rig.Proxy
+	Through string // DSN
+}
+
+// ServerSettings are what a server needs beside what bench/upstream gives it.
+func ServerSettings(k upstream.Kind) []string {
+	switch k {
+	case upstream.Postgres15, upstream.Postgres18:
+		return []string{"max_prepared_transactions=10"}
+	}
+	return []string{"local_infile=ON"}
+}
+
+// ServeFlags are those of a Freshet that is checked here: the machine may be
+// busy, and a hit that is not served proves nothing. What is checked does not
+// hang on the bound: every check waits for a proof first.
+var ServeFlags = []string{"--max-staleness", "20s", "--memory", "256MiB", "--log-level", "error"}
+
+// OpenArena starts a server of the kind, and program as the Freshet before it.
+func OpenArena(ctx context.Context, k upstream.Kind, program string, serve ...string) (*Arena, error) {
+	s, err := upstream.Start(ctx, k, upstream.WithSettings(ServerSettings(k)...))
+	if err != nil {
+		return nil, err
+	}
+	a := &Arena{Server: s}
+	if a.Proxy, err = rig.StartProxy(ctx, program, s.DSN(), -1, append(append([]string(nil), ServeFlags...), serve...)...); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	if a.Through, err = a.Proxy.DSN(s.DSN()); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	return a, nil
+}
+
+// Close stops both.
+func (a *Arena) Close() error {
+	var errs []error
+	if a.Proxy != nil {
+		errs = append(errs, a.Proxy.Stop())
+	}
+	return errors.Join(append(errs, a.Server.Stop())...)
+}
+
+// Check plays in the arena.
+func (a *Arena) Check(ctx context.Context, cfg Config) (Report, error) {
+	cfg.Kind, cfg.Direct, cfg.Through, cfg.Gaps = a.Server.Kind, a.Server.DSN(), a.Through, true
+	report, err := Run(ctx, cfg)
+	report.Kind += " " + a.Server.Version
+	return report, err
+}

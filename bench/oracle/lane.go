@@ -1,0 +1,217 @@
+package oracle
+
+import (
+	"context"
+	"fmt"
+	"hash/maphash"
+)
+
+// lane is a pair of sessions with the same settings, one direct and one
+// through Freshet, and its part of the working set.
+type lane struct {
+	stage           *stage
+	n               int
+	direct, through session
+	set             []*checked
+	found           []finding
+	tally           tally
+}
+
+// checked is a statement of the working set with what the last check saw.
+type checked struct {
+	*read
+	index int
+	sum   uint64 // of the server's last answer
+	kept  bool   // the last answer came from memory or was stored
+	where source
+}
+
+// finding is a difference.
+type finding struct {
+	q           *checked
+	write       int // -1: before the first
+	where       source
+	what        string
+	direct      answer
+	through     answer
+	again       string // the difference when both were asked once more; "" for none
+	lane        int
+	laneSetting string
+}
+
+// open connects both sessions.
+func (l *lane) open(ctx context.Context) (err error) {
+	r := l.stage.r
+	if l.direct, err = r.open(ctx, r.direct); err != nil {
+		return err
+	}
+	if l.through, err = r.open(ctx, r.through); err != nil {
+		return err
+	}
+	return l.settings()
+}
+
+// settings makes lanes differ: their answers may not be mixed up. Only direct
+// answers of the same lane are compared with.
+func (l *lane) settings() error {
+	sql := l.setting()
+	if sql == "" {
+		return nil
+	}
+	if err := l.stage.must(l.direct, sql); err != nil {
+		return err
+	}
+	return l.stage.must(l.through, sql)
+}
+
+func (l *lane) setting() string {
+	mysql := l.stage.r.d.mysql
+	switch l.n % 4 {
+	case 1:
+		if mysql {
+			return "SET time_zone = '+05:30'"
+		}
+		return "SET TimeZone = 'Asia/Kolkata'"
+	case 2:
+		if mysql {
+			return "SET sql_mode = ''"
+		}
+		return "SET DateStyle = 'German, DMY'"
+	}
+	return ""
+}
+
+// warm reads the set through Freshet only.
+func (l *lane) warm() error {
+	for _, q := range l.set {
+		_, where, err := l.through.ask(q.read, true)
+		if err != nil {
+			return fmt.Errorf("through: %s: %w", q, err)
+		}
+		q.where = where
+	}
+	return nil
+}
+
+var hashSeed = maphash.MakeSeed()
+
+// sum tells answers apart, whatever the order of rows.
+func (a *answer) sum(ordered bool) uint64 {
+	var h maphash.Hash
+	h.SetSeed(hashSeed)
+	write := func(b []byte) {
+		if _, err := h.Write(b); err != nil {
+			panic(err) // maphash never fails
+		}
+		if err := h.WriteByte(0); err != nil {
+			panic(err)
+		}
+	}
+	write([]byte(a.refusal))
+	write(a.head)
+	rows := a.rows
+	if !ordered {
+		rows = sorted(rows)
+	}
+	for _, row := range rows {
+		write(row)
+	}
+	return h.Sum64()
+}
+
+// check compares the whole set.
+func (l *lane) check(ctx context.Context, write int) error {
+	for _, q := range l.set {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := l.one(q, write); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// both asks one statement on both sides at the same time: they share nothing.
+func (l *lane) both(q *read) (direct, through answer, where source, err error) {
+	type reply struct {
+		a   answer
+		err error
+	}
+	done := make(chan reply, 1)
+	go func() {
+		a, _, err := l.direct.ask(q, false)
+		done <- reply{a, err}
+	}()
+	through, where, err = l.through.ask(q, true)
+	d := <-done
+	if d.err != nil {
+		return d.a, through, where, fmt.Errorf("direct: %s: %w", q, d.err)
+	}
+	if err != nil {
+		err = fmt.Errorf("through: %s: %w", q, err)
+	}
+	return d.a, through, where, err
+}
+
+func (l *lane) one(q *checked, write int) error {
+	direct, through, where, err := l.both(q.read)
+	if err != nil {
+		return err
+	}
+	if (direct.refusal != "" || through.refusal != "") && q.how != asText {
+		// What a session prepared before a definition changed is its own affair:
+		// a refusal on either side ends that statement on both.
+		if err := l.forget(q.read); err != nil {
+			return err
+		}
+		if direct.refusal == staleDescription || through.refusal == staleDescription {
+			if direct, through, where, err = l.both(q.read); err != nil {
+				return err
+			}
+		}
+	}
+	sum := direct.sum(q.ordered)
+	l.tally.count(q, where, sum)
+	q.sum, q.where = sum, where
+	q.kept = where.fromCache() || where.place == "fill"
+	what := difference(&direct, &through, q.ordered)
+	if what == "" {
+		return nil
+	}
+	f := finding{q: q, write: write, where: where, what: what, direct: direct, through: through, lane: l.n, laneSetting: l.setting()}
+	if direct, through, _, err = l.both(q.read); err != nil {
+		return err
+	}
+	f.again = difference(&direct, &through, q.ordered)
+	l.found = append(l.found, f)
+	return nil
+}
+
+func (l *lane) forget(q *read) error {
+	if err := l.direct.forget(q); err != nil {
+		return err
+	}
+	return l.through.forget(q)
+}
+
+// check compares the working set on all lanes and adds up what they saw.
+// After noise, what was lost may have been filled again: that says nothing of
+// needless losses.
+func (s *stage) check(ctx context.Context, write int, noisy bool) ([]finding, error) {
+	if noisy {
+		for _, l := range s.lanes {
+			for _, q := range l.set {
+				q.kept = false
+			}
+		}
+	}
+	err := s.each(func(l *lane) error { return l.check(ctx, write) })
+	var found []finding
+	for _, l := range s.lanes {
+		found = append(found, l.found...)
+		s.r.report.add(&l.tally)
+		l.found, l.tally = nil, tally{}
+	}
+	return found, err
+}

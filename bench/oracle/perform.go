@@ -1,0 +1,201 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"freshet/bench/upstream"
+	"freshet/bench/wire"
+)
+
+// write runs a write on the server itself and waits until the feed has passed
+// it. With noise, the working set is read through Freshet all the while: fills
+// then begin before, between and after the write's commit and its application.
+func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
+	work := func() error {
+		if err := s.perform(ctx, w); err != nil {
+			return err
+		}
+		return s.pass(ctx)
+	}
+	if len(w.late) > 0 {
+		s.addLate(w.late)
+		return s.during(w.late, work)
+	}
+	if noisy {
+		var set []*read
+		for _, l := range s.lanes {
+			for _, q := range l.set {
+				set = append(set, q.read)
+			}
+		}
+		return s.during(set, work)
+	}
+	return work()
+}
+
+// addLate puts statements into the working set.
+func (s *stage) addLate(late []*read) {
+	for _, q := range late {
+		l := s.lanes[0]
+		l.set = append(l.set, &checked{read: q, index: len(l.set) * len(s.lanes)})
+	}
+}
+
+func (s *stage) perform(ctx context.Context, w *write) error {
+	if len(w.late) > 0 {
+		release, err := s.hold(ctx)
+		if err != nil {
+			return err
+		}
+		return s.held(w, release)
+	}
+	for _, st := range w.steps {
+		if err := s.step(w, st); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *stage) step(w *write, st step) error {
+	s.r.report.Statements++
+	refusal, err := s.writer.run(st)
+	if err != nil {
+		return fmt.Errorf("%s: %w", st.sql, err)
+	}
+	if refusal != "" {
+		s.r.report.refused(w.kind, st.sql, refusal)
+	}
+	return nil
+}
+
+// during reads through Freshet, one statement after the other, while work runs.
+func (s *stage) during(set []*read, work func() error) error {
+	var stop atomic.Bool
+	done := make(chan error, 1)
+	go func() {
+		for !stop.Load() {
+			s.turn++
+			q := set[s.turn%len(set)]
+			if a, _, err := s.noise.ask(q, false); err != nil {
+				done <- fmt.Errorf("noise: %s: %w", q, err)
+				return
+			} else if a.refusal != "" {
+				if err := s.noise.forget(q); err != nil {
+					done <- err
+					return
+				}
+			}
+		}
+		done <- nil
+	}()
+	err := work()
+	stop.Store(true)
+	return errors.Join(err, <-done)
+}
+
+// gapLength is how long a commit is held between the log and its being readable.
+const gapLength = 40 * time.Millisecond
+
+// held commits the write while commits are held back, and lets go after a while.
+func (s *stage) held(w *write, release func() error) error {
+	done := make(chan error, 1)
+	go func() {
+		for _, st := range w.steps {
+			if err := s.step(w, st); err != nil {
+				done <- err
+				return
+			}
+		}
+		done <- nil
+	}()
+	time.Sleep(gapLength) // the gap is a span of time; nothing is waited for
+	err := release()
+	return errors.Join(err, <-done)
+}
+
+// prepareGaps makes the server ready to hold commits back; where it cannot,
+// there are no gaps.
+func (r *runner) prepareGaps(ctx context.Context) error {
+	if !r.cfg.Gaps || r.cfg.Kind != upstream.MySQL {
+		return nil
+	}
+	c, err := dial(ctx, r.direct)
+	if err != nil {
+		return err
+	}
+	refusal, err := c.run(step{sql: "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'"})
+	if refusal != "" && refusal[:4] != "1125" && refusal[:4] != "1968" { // it is there already
+		r.cfg.Gaps = false
+	}
+	return errors.Join(err, c.close())
+}
+
+// hold makes commits wait for an acknowledgement that nobody gives: they are in
+// the log and cannot be read. release lets them go.
+func (s *stage) hold(ctx context.Context) (release func() error, err error) {
+	var on []string
+	var off []string
+	switch {
+	case s.r.direct.Dialect == wire.Postgres:
+		on = []string{"ALTER SYSTEM SET synchronous_standby_names = 'nobody'", "SELECT pg_reload_conf()"}
+		off = []string{"ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()"}
+	case s.r.d.maria:
+		on = []string{"SET GLOBAL rpl_semi_sync_master_timeout = 60000", "SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON",
+			"SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_enabled = ON"}
+		off = []string{"SET GLOBAL rpl_semi_sync_master_enabled = OFF"}
+	default:
+		on = []string{"SET GLOBAL rpl_semi_sync_source_timeout = 60000", "SET GLOBAL rpl_semi_sync_source_wait_no_replica = ON",
+			"SET GLOBAL rpl_semi_sync_source_enabled = ON"}
+		off = []string{"SET GLOBAL rpl_semi_sync_source_enabled = OFF"}
+	}
+	release = func() error { return s.must(s.admin, off...) }
+	if err := s.must(s.admin, on...); err != nil {
+		return release, errors.Join(err, release())
+	}
+	if s.r.direct.Dialect == wire.Postgres {
+		err = s.awaitSetting(ctx)
+	}
+	return release, err
+}
+
+// awaitSetting waits until the writer's session has taken the new settings.
+func (s *stage) awaitSetting(ctx context.Context) error {
+	deadline := time.Now().Add(patience)
+	for {
+		a, _, err := s.writer.ask(&read{sql: "SHOW synchronous_standby_names"}, false)
+		if err != nil {
+			return err
+		}
+		if len(a.rows) == 1 && len(a.rows[0]) > 6 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return errors.New("the server does not take synchronous_standby_names")
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		time.Sleep(time.Millisecond) // between looks
+	}
+}
+
+// gap draws a write whose commit is held back, with statements on its row that
+// nobody read before.
+func (g *gen) gap() {
+	t := g.anyBase()
+	if t.parted || t.inherits != nil {
+		return
+	}
+	c := g.assignable(t)
+	n, value := g.someN(t), g.value(c)
+	w := write{kind: "gap", steps: one("UPDATE %s SET %s = %s WHERE n = %s", t.name, c.name, value, n)}
+	for _, where := range []string{"n = " + n, "n = " + n + " AND u IS NOT NULL", "n IN (" + n + ", -5)"} {
+		w.late = append(w.late, &read{kind: "late", sql: fmt.Sprintf("SELECT n, %s FROM %s WHERE %s", c.name, t.name, where)})
+	}
+	g.out.writes = append(g.out.writes, w)
+}

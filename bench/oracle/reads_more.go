@@ -1,0 +1,78 @@
+package oracle
+
+import "fmt"
+
+func (b *builder) union() (string, bool) {
+	x, y := b.anyTable(), b.anyTable()
+	part := func(list string, t named) string {
+		return fmt.Sprintf("SELECT %s FROM %s%s", list, t.from(), b.where(t))
+	}
+	switch b.rng.IntN(4) {
+	case 0: // equal texts may print differently, so not s
+		return part(x.n()+", "+x.alias+".u", x) + " UNION " + part(y.n()+", "+y.alias+".u", y), false
+	case 1:
+		op := pick(b.gen, []string{"INTERSECT", "EXCEPT"})
+		return part(x.alias+".u", x) + " " + op + " " + part(y.alias+".u", y), false
+	case 2:
+		return part("1 AS tag, "+x.n()+", "+x.alias+".s", x) + " UNION ALL " + part("2, "+y.n()+", "+y.alias+".s", y) + " ORDER BY tag, n", true
+	}
+	return part(x.n()+", "+x.alias+".s", x) + " UNION ALL " + part(y.n()+", "+y.alias+".s", y), false
+}
+
+func (b *builder) cte() (string, bool) {
+	x, y := b.anyTable(), b.anyTable()
+	switch b.rng.IntN(4) {
+	case 0:
+		return fmt.Sprintf("WITH RECURSIVE r (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM r WHERE i < 4) SELECT r.i, COUNT(%s) FROM r LEFT JOIN %s ON %s.u = r.i GROUP BY r.i",
+			x.n(), x.from(), x.alias), false
+	case 1:
+		return fmt.Sprintf("WITH q AS (SELECT %s.n, %s.u FROM %s%s) SELECT q.n, p.n AS m FROM q JOIN q p ON q.u = p.u", x.alias, x.alias, x.from(), b.where(x)), false
+	}
+	body := fmt.Sprintf("SELECT %s.n, %s.s, %s.u FROM %s%s", x.alias, x.alias, x.alias, x.from(), b.where(x))
+	return fmt.Sprintf("WITH q AS (%s) SELECT q.n, q.s, %s FROM q JOIN %s ON q.%s = %s.%s%s", body, b.list(y), y.from(),
+		"u", y.alias, "u", b.where(y)), false
+}
+
+func (b *builder) derived() (string, bool) {
+	x, y := b.anyTable(), b.anyTable()
+	switch b.rng.IntN(3) {
+	case 0:
+		return fmt.Sprintf("SELECT q.u, q.c FROM (SELECT %s.u, COUNT(*) AS c FROM %s%s GROUP BY %s.u) q WHERE q.c > %s", x.alias, x.from(), b.where(x), x.alias, b.literalN(3)), false
+	case 1:
+		inner := fmt.Sprintf("SELECT %s.n, %s.s FROM %s%s ORDER BY %s LIMIT 5", x.alias, x.alias, x.from(), b.where(x), x.n())
+		return fmt.Sprintf("SELECT q.n, q.s FROM (%s) q", inner), false
+	}
+	return fmt.Sprintf("SELECT %s, q.n AS m FROM %s LEFT JOIN (SELECT * FROM %s%s) q ON q.s = %s.s%s", b.list(y), y.from(), x.from(), b.where(x), y.alias, b.where(y)), false
+}
+
+func (b *builder) distinct() (string, bool) {
+	t := b.anyTable()
+	list := t.alias + ".u"
+	for _, c := range some(b.gen, t.of(exact), b.rng.IntN(2)) {
+		list += ", " + t.dot(c)
+	}
+	return fmt.Sprintf("SELECT DISTINCT %s FROM %s%s", list, t.from(), b.where(t)), false
+}
+
+func (b *builder) top() (string, bool) {
+	t := []named{b.anyTable()}
+	from := t[0].from()
+	if b.chance(25) {
+		t = b.related()[:2]
+		from = b.joined(pick(b.gen, []string{"JOIN", "LEFT JOIN"}), t)
+	}
+	by := byN(t...)
+	if b.chance(60) {
+		by = t[0].dot(pick(b.gen, t[0].of(ranked))) + pick(b.gen, []string{"", " DESC"}) + ", " + by
+	} else if b.chance(50) {
+		by = t[0].n() + " DESC"
+		if len(t) > 1 {
+			by += ", " + t[1].n()
+		}
+	}
+	limit := fmt.Sprint(1 + b.rng.IntN(6))
+	if b.chance(30) {
+		limit += fmt.Sprintf(" OFFSET %d", b.rng.IntN(4))
+	}
+	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %s", b.list(t...), from, b.where(t...), by, limit), true
+}

@@ -1,0 +1,198 @@
+package oracle
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ddl draws a change of definitions.
+func (g *gen) ddl() []step {
+	kinds := []func(*gen) []step{(*gen).addColumn, (*gen).addColumn, (*gen).dropColumn, (*gen).dropColumn, (*gen).index, (*gen).swap,
+		(*gen).remake, (*gen).modify, (*gen).moveColumn, (*gen).renameTwice}
+	if g.d.mysql {
+		kinds = append(kinds, (*gen).exchange)
+	} else {
+		kinds = append(kinds, (*gen).reidentify, (*gen).detach, (*gen).rowless)
+	}
+	if slices.ContainsFunc(g.tables, func(t *table) bool { return t.over != nil }) {
+		kinds = append(kinds, (*gen).review)
+	}
+	return pick(g, kinds)(g)
+}
+
+// viewed tells whether a view is over the table: its columns are then fixed.
+func (g *gen) viewed(t *table) bool {
+	return slices.ContainsFunc(g.tables, func(v *table) bool { return v.over == t })
+}
+
+func (g *gen) addColumn() []step {
+	t := g.anyBase()
+	if t.inherits != nil || t.parted {
+		return nil
+	}
+	t.spare++
+	return one("ALTER TABLE %s ADD COLUMN x%d INT DEFAULT %d", t.name, t.spare, g.rng.IntN(9))
+}
+
+func (g *gen) dropColumn() []step {
+	t := g.anyBase()
+	if t.spare == 0 {
+		return nil
+	}
+	t.spare--
+	return one("ALTER TABLE %s DROP COLUMN x%d", t.name, t.spare+1)
+}
+
+func (g *gen) index() []step {
+	t := g.anyBase()
+	columns := t.of(indexed)
+	if len(columns) == 0 {
+		return nil
+	}
+	name := fmt.Sprintf("i%d", g.next())
+	g.out.writes = append(g.out.writes, write{kind: "ddl", steps: one("CREATE INDEX %s ON %s (%s)", name, t.name, pick(g, columns).name)})
+	if g.d.mysql {
+		return one("DROP INDEX %s ON %s", name, t.name)
+	}
+	return one("DROP INDEX %s", name)
+}
+
+// swap puts a copy with other rows in a table's place.
+func (g *gen) swap() []step {
+	t := g.plainTable()
+	if t == nil || g.viewed(t) {
+		return nil
+	}
+	n := g.next()
+	if g.d.mysql {
+		out := one("CREATE TABLE fresh%d LIKE %s", n, t.name)
+		out = append(out, one("INSERT INTO fresh%d (%s) SELECT %s FROM %s WHERE n %% 2 = 0", n, names(t.written()), names(t.written()), t.name)...)
+		out = append(out, one("UPDATE fresh%d SET %s", n, g.assigned(t, 1))...)
+		return append(out, one("RENAME TABLE %s TO stale%d, fresh%d TO %s", t.name, n, n, t.name)...)
+	}
+	out := one("CREATE TABLE fresh%d (LIKE %s INCLUDING ALL)", n, t.name)
+	out = append(out, one("INSERT INTO fresh%d (%s) SELECT %s FROM %s WHERE n %% 2 = 0", n, names(t.written()), names(t.written()), t.name)...)
+	out = append(out, one("UPDATE fresh%d SET %s", n, g.assigned(t, 1))...)
+	return append(out, enclosed("BEGIN", append(one("ALTER TABLE %s RENAME TO stale%d", t.name, n),
+		one("ALTER TABLE fresh%d RENAME TO %s", n, t.name)...), "COMMIT")...)
+}
+
+// remake drops a table and makes it again, with other rows.
+func (g *gen) remake() []step {
+	t := g.plainTable()
+	if t == nil || g.viewed(t) {
+		return nil
+	}
+	t.spare = 0
+	out := append(one("DROP TABLE %s", t.name), sqls(g.createText(t, t.name))...)
+	if !g.d.mysql && g.chance(50) {
+		out = append(out, one("ALTER TABLE %s REPLICA IDENTITY FULL", t.name)...)
+	}
+	return append(out, g.refill(t, 10)...)
+}
+
+// modify changes a column's type: a longer text, another collation, a wider
+// integer.
+func (g *gen) modify() []step {
+	t := g.anyBase()
+	if t.inherits != nil || t.parted || t.parent != nil || len(t.children) > 0 || g.viewed(t) || g.hasHeir(t) {
+		return nil
+	}
+	var fit []*column
+	for _, c := range t.columns {
+		if c.name[0] == 'c' && c.generated == "" && t.column("g") == nil && c.kind.is(textual|indexed) {
+			fit = append(fit, c)
+		}
+	}
+	if len(fit) == 0 {
+		return one("ALTER TABLE %s ALTER COLUMN u SET DEFAULT %d", t.name, g.rng.IntN(4))
+	}
+	c := pick(g, fit)
+	to := pick(g, g.collations())
+	if g.d.mysql {
+		return one("ALTER TABLE %s MODIFY %s VARCHAR(30) COLLATE %s", t.name, c.name, to)
+	}
+	return one("ALTER TABLE %s ALTER COLUMN %s TYPE varchar(30) COLLATE %s", t.name, c.name, to)
+}
+
+func (g *gen) collations() []string {
+	if g.d.mysql {
+		return []string{"utf8mb4_bin", "utf8mb4_general_ci", "utf8mb4_unicode_ci"}
+	}
+	return []string{`"C"`, `"default"`} // under others equal texts print differently
+}
+
+// moveColumn renames a column away and back: statements fail between.
+func (g *gen) moveColumn() []step {
+	t := g.anyBase()
+	if t.inherits != nil || t.parted || g.viewed(t) || g.hasHeir(t) || t.triggers || t.column("g") != nil {
+		return nil
+	}
+	c := t.columns[len(t.columns)-1]
+	if c.name[0] != 'c' {
+		return nil
+	}
+	g.out.writes = append(g.out.writes, write{kind: "ddl", steps: one("ALTER TABLE %s RENAME COLUMN %s TO moved", t.name, c.name)})
+	return one("ALTER TABLE %s RENAME COLUMN moved TO %s", t.name, c.name)
+}
+
+// renameTwice takes a table away and brings it back with a row changed.
+func (g *gen) renameTwice() []step {
+	t := g.plainTable()
+	if t == nil || g.viewed(t) {
+		return nil
+	}
+	n := g.next()
+	g.out.writes = append(g.out.writes, write{kind: "ddl", steps: one("ALTER TABLE %s RENAME TO away%d", t.name, n)})
+	return append(one("UPDATE away%d SET %s WHERE n = %s", n, g.assigned(t, 2), g.someN(t)), one("ALTER TABLE away%d RENAME TO %s", n, t.name)...)
+}
+
+// exchange swaps a partition's rows with a table's.
+func (g *gen) exchange() []step {
+	for _, t := range g.base() {
+		if t.parted {
+			n := g.next()
+			out := one("CREATE TABLE part%d LIKE %s", n, t.name)
+			out = append(out, one("ALTER TABLE part%d REMOVE PARTITIONING", n)...)
+			return append(out, one("ALTER TABLE %s EXCHANGE PARTITION p1 WITH TABLE part%d", t.name, n)...)
+		}
+	}
+	return nil
+}
+
+// reidentify changes what PostgreSQL logs of old rows.
+func (g *gen) reidentify() []step {
+	return one("ALTER TABLE %s REPLICA IDENTITY %s", g.anyBase().name, pick(g, []string{"FULL", "FULL", "FULL", "DEFAULT", "DEFAULT", "NOTHING"}))
+}
+
+// detach takes a partition away and brings it back.
+func (g *gen) detach() []step {
+	for _, t := range g.base() {
+		if t.name == "parts" {
+			g.out.writes = append(g.out.writes, write{kind: "ddl", steps: one("ALTER TABLE parts DETACH PARTITION parts_1")})
+			return append(one("UPDATE parts_1 SET u = 4"), one("ALTER TABLE parts ATTACH PARTITION parts_1 FOR VALUES FROM (6010) TO (6020)")...)
+		}
+	}
+	return nil
+}
+
+// rowless hides rows by a policy; the tests' user is above policies, so the
+// answers stay.
+func (g *gen) rowless() []step {
+	t := g.plainTable()
+	if t == nil {
+		return nil
+	}
+	return one("ALTER TABLE %s %s ROW LEVEL SECURITY", t.name, pick(g, []string{"ENABLE", "DISABLE", "DISABLE"}))
+}
+
+// review makes a view anew with other rows.
+func (g *gen) review() []step {
+	for _, v := range g.tables {
+		if v.name == "v0" {
+			// The columns are those of when it was made.
+			return one("CREATE OR REPLACE VIEW v0 AS SELECT %s FROM %s WHERE u IS NULL OR u < %d", names(v.columns), v.over.name, 1+g.rng.IntN(4))
+		}
+	}
+	return nil
+}
