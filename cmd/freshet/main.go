@@ -68,7 +68,7 @@ stay right because Freshet follows the database's own change stream.
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(newServeCommand(), newCheckCommand(), newVersionCommand(),
-		newDemoCommand(), newGateCommand(), newBenchCommand())
+		newDemoCommand(), newGateCommand(), newOracleCommand(), newBenchCommand())
 	forUsage(root)
 	return root
 }
