@@ -1,8 +1,11 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"runtime"
+	"strconv"
 	"time"
 )
 
@@ -21,36 +24,39 @@ type UpstreamConfig struct {
 	Listen string // host:port; port 0 takes a free one
 }
 
-// Config is what serve was asked for.
+// Config is what serve was asked for. Where a zero is no value that could be
+// meant, it stands for the default.
 type Config struct {
 	Upstreams      []UpstreamConfig
 	Cache          CacheMode
-	Memory         int64 // bytes, each upstream's share is equal
+	Memory         int64 // bytes, for all upstreams together
 	MaxStaleness   time.Duration
 	Consistency    string // bounded or session
 	Loops          int
-	HTTP           string // host:port, "" for none
+	HTTP           string // host:port, "" or off for none
 	StoreDir       string // where saved queries live, "" for nowhere
 	Feed           string // auto or off
-	MaxLinks       int
+	MaxLinks       int    // to each upstream, for all loops together
 	MaxConnections int
 	LinkWait       time.Duration
 }
 
-// Validate fills defaults and refuses what makes no sense.
+// minStore is the least that one upstream's store can be.
+const minStore = 8 << 20
+
+// Validate fills defaults and refuses what makes no sense. To validate again
+// changes nothing.
 func (c *Config) Validate() error {
-	if len(c.Upstreams) == 0 {
-		return fmt.Errorf("no upstream: give --upstream mysql://user:pass@host:3306/db or postgres://user:pass@host:5432/db")
+	for _, check := range []func() error{c.choices, c.addresses, c.numbers, c.limits} {
+		if err := check(); err != nil {
+			return err
+		}
 	}
-	if c.Loops <= 0 {
-		c.Loops = runtime.GOMAXPROCS(0)
-	}
-	if c.MaxLinks <= 0 {
-		c.MaxLinks = 100
-	}
-	if c.LinkWait <= 0 {
-		c.LinkWait = 10 * time.Second
-	}
+	return nil
+}
+
+// choices are the settings with a few words to choose from.
+func (c *Config) choices() error {
 	switch c.Cache {
 	case "":
 		c.Cache = CacheAuto
@@ -63,34 +69,122 @@ func (c *Config) Validate() error {
 		c.Consistency = LevelSession.String()
 	case LevelSession.String(), LevelBounded.String():
 	case "linearizable":
-		return fmt.Errorf("--consistency linearizable is not available yet: want bounded or session")
+		return errors.New("--consistency linearizable is not available yet: want bounded or session")
 	default:
 		return fmt.Errorf("--consistency %q: want bounded or session", c.Consistency)
 	}
 	if c.Feed != "" && c.Feed != "auto" && c.Feed != "off" {
 		return fmt.Errorf("--feed %q: want auto or off", c.Feed)
 	}
-	if c.MaxStaleness <= 0 {
+	return nil
+}
+
+// addresses looks at DSNs and at what is to be listened on.
+func (c *Config) addresses() error {
+	if len(c.Upstreams) == 0 {
+		return errors.New("no upstream: give --upstream mysql://user:pass@host:3306/db or postgres://user:pass@host:5432/db")
+	}
+	taken := map[string]bool{}
+	for _, u := range c.Upstreams {
+		if _, err := ParseTarget(u.DSN); err != nil {
+			return err
+		}
+		port, err := listenPort(u.Listen)
+		if err != nil {
+			return fmt.Errorf("--listen %q: %w", u.Listen, err)
+		}
+		if port != 0 && taken[u.Listen] {
+			return fmt.Errorf("two upstreams listen on %s: give each --upstream a --listen of its own", u.Listen)
+		}
+		taken[u.Listen] = true
+	}
+	if c.HTTP == "" || c.HTTP == "off" {
+		return nil
+	}
+	if _, err := listenPort(c.HTTP); err != nil {
+		return fmt.Errorf("--http %q: %w, or off", c.HTTP, err)
+	}
+	return nil
+}
+
+// listenPort reads host:port; the host may be empty, for all addresses.
+func listenPort(address string) (int, error) {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, errors.New("want host:port")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return 0, errors.New("want host:port with a port from 0 to 65535")
+	}
+	return int(n), nil
+}
+
+// numbers takes the defaults of those that do not depend on the machine's
+// limits. Loops without a link of their own could not serve, so there are
+// never more of them than links.
+func (c *Config) numbers() error {
+	switch {
+	case c.MaxStaleness < 0:
+		return fmt.Errorf("--max-staleness %s: want more than 0", c.MaxStaleness)
+	case c.Loops < 0:
+		return fmt.Errorf("--loops %d: want 1 or more, or 0 for one per core", c.Loops)
+	case c.MaxLinks < 0:
+		return fmt.Errorf("--max-links %d: want 1 or more", c.MaxLinks)
+	case c.MaxConnections < 0:
+		return fmt.Errorf("--max-connections %d: want 1 or more, or 0 for what the descriptor limit allows", c.MaxConnections)
+	}
+	if c.MaxStaleness == 0 {
 		c.MaxStaleness = time.Second
 	}
-	return c.limits()
+	if c.MaxLinks == 0 {
+		c.MaxLinks = 100
+	}
+	if c.Loops > c.MaxLinks {
+		return fmt.Errorf("--max-links %d: want at least one for each of the %d loops (--loops)", c.MaxLinks, c.Loops)
+	}
+	if c.Loops == 0 {
+		c.Loops = min(runtime.GOMAXPROCS(0), c.MaxLinks)
+	}
+	if c.LinkWait <= 0 {
+		c.LinkWait = 10 * time.Second
+	}
+	return nil
 }
 
 // limits takes what the machine says where nothing was asked for.
 func (c *Config) limits() error {
+	n := int64(len(c.Upstreams))
 	if c.Memory == 0 {
-		c.Memory = machineMemory() / 4
+		c.Memory = max(machineMemory()/4, n*minStore)
 	}
-	if c.Memory < 8<<20 {
-		return fmt.Errorf("--memory: want at least 8MiB")
-	}
-	c.Memory /= int64(len(c.Upstreams))
-	room := descriptorLimit() - 3*c.MaxLinks - 64
-	if c.MaxConnections <= 0 || c.MaxConnections > room {
-		if c.MaxConnections > room {
-			return fmt.Errorf("--max-connections %d: the descriptor limit leaves room for %d (raise it with ulimit -n)", c.MaxConnections, room)
+	if c.Memory < n*minStore {
+		if n == 1 {
+			return errors.New("--memory: want at least 8MiB")
 		}
+		return fmt.Errorf("--memory: want at least %dMiB, which is 8MiB for each of the %d upstreams", n*minStore>>20, n)
+	}
+	limit := descriptorLimit()
+	room := limit - 3*c.MaxLinks*int(n) - 64
+	switch {
+	case room < 1:
+		return fmt.Errorf("--max-links %d: the descriptor limit of %d leaves no room for clients beside them (lower --max-links, or raise the limit with ulimit -n)", c.MaxLinks, limit)
+	case c.MaxConnections > room:
+		return fmt.Errorf("--max-connections %d: the descriptor limit leaves room for %d (raise it with ulimit -n)", c.MaxConnections, room)
+	case c.MaxConnections == 0:
 		c.MaxConnections = room
 	}
 	return nil
+}
+
+// storeLimit is one upstream's equal share of --memory.
+func (c *Config) storeLimit() int64 { return c.Memory / int64(len(c.Upstreams)) }
+
+// linkShare is how many of --max-links one of the loops has.
+func (c *Config) linkShare(loop int) int {
+	share := c.MaxLinks / c.Loops
+	if loop < c.MaxLinks%c.Loops {
+		share++
+	}
+	return share
 }

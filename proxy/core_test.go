@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -102,7 +103,7 @@ func startCore(t *testing.T, c Config, p *pipe, serve func(net.Conn)) (*Server, 
 		c.MaxConnections = 100
 	}
 	s := &Server{config: c, log: slog.New(slog.DiscardHandler), sessions: map[uint64]*Session{}}
-	u := &Upstream{Protocol: p, Listen: address, log: s.log, ConnectTimeout: 5 * time.Second, linkWait: c.LinkWait, maxLinks: c.MaxLinks, mode: CacheOff}
+	u := &Upstream{Protocol: p, Listen: address, log: s.log, ConnectTimeout: 5 * time.Second, linkWait: c.LinkWait, mode: CacheOff}
 	s.upstreams = []*Upstream{u}
 	s.engine = &engine{server: s, loops: map[gnet.EventLoop]*Loop{}, booted: make(chan gnet.Engine, 1)}
 	ended := make(chan error, 1)
@@ -219,6 +220,49 @@ func TestWaitersGetTheLinkInTurn(t *testing.T) {
 	}
 	wantRead(t, a, "released")
 	wantRead(t, b, "b")
+}
+
+// --max-links holds for all loops together, and every loop can serve.
+func TestLinksOfAllLoopsTogether(t *testing.T) {
+	var mu sync.Mutex
+	now, most := 0, 0
+	count := func(d int) {
+		mu.Lock()
+		defer mu.Unlock()
+		now += d
+		most = max(most, now)
+	}
+	_, address := startCore(t, Config{Loops: 2, MaxLinks: 3, LinkWait: 10 * time.Second}, &pipe{}, func(c net.Conn) {
+		count(1)
+		defer count(-1)
+		echo(c)
+	})
+	var all sync.WaitGroup
+	for range 12 {
+		c := dial(t, address)
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			if _, err := c.Write([]byte("a")); err != nil {
+				t.Error(err)
+				return
+			}
+			b := make([]byte, 1)
+			if _, err := io.ReadFull(c, b); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := c.Write([]byte("!")); err != nil { // gives the link back
+				t.Error(err)
+			}
+		}()
+	}
+	all.Wait()
+	mu.Lock()
+	defer mu.Unlock()
+	if most > 3 {
+		t.Fatalf("%d links at a time, want at most 3", most)
+	}
 }
 
 func TestWaitForALinkIsBounded(t *testing.T) {

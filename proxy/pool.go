@@ -33,8 +33,7 @@ type pool struct {
 }
 
 func newPool(l *Loop, u *Upstream) *pool {
-	limit := max(1, u.maxLinks/max(1, l.server.config.Loops))
-	return &pool{loop: l, upstream: u, limit: limit, idle: map[string][]*Link{}, links: map[*Link]struct{}{}}
+	return &pool{loop: l, upstream: u, limit: l.server.config.linkShare(l.index), idle: map[string][]*Link{}, links: map[*Link]struct{}{}}
 }
 
 // acquire gives the session a link with its wantKey: at once, or by LinkReady.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,9 @@ type Target struct {
 	User     string
 	Password string
 	Database string
-	Params   url.Values
+	// Params are the DSN's parameters that have a meaning here, see
+	// parameters.go.
+	Params url.Values
 	// ConnectTimeout is connect_timeout (seconds, libpq) or timeout
 	// (go-sql-driver); 5 s when neither is given.
 	ConnectTimeout time.Duration
@@ -58,30 +61,22 @@ func ParseTarget(dsn string) (Target, error) {
 	if t.User == "" {
 		return Target{}, fmt.Errorf("upstream DSN: no user: want %s://user:password@host:port/database", u.Scheme)
 	}
+	if n, err := strconv.ParseUint(t.Port, 10, 16); err != nil || n == 0 {
+		return Target{}, fmt.Errorf("upstream DSN: port %s: want 1 to 65535", t.Port)
+	}
+	if strings.Contains(t.Host, ",") {
+		return Target{}, fmt.Errorf("upstream DSN: host %q: want one host, for it is one server's change stream that is followed", t.Host)
+	}
 	if t.Dialect == "postgres" {
 		t.Database = orElse(t.Database, t.User)
 	}
-	return t, t.readTimeout()
-}
-
-func (t *Target) readTimeout() error {
-	for _, name := range []string{"connect_timeout", "timeout"} {
-		v := t.Params.Get(name)
-		if v == "" {
-			continue
-		}
-		d, err := time.ParseDuration(v)
-		if err != nil {
-			d, err = time.ParseDuration(v + "s")
-		}
-		if err != nil {
-			return fmt.Errorf("upstream DSN: %s=%q: want seconds", name, v)
-		}
-		if d > 0 {
-			t.ConnectTimeout = d
-		}
+	if err := t.readParameters(); err != nil {
+		return Target{}, fmt.Errorf("upstream DSN: %w", err)
 	}
-	return nil
+	// Whoever reads the URL finds what was understood, not what the
+	// environment (PGPORT …) or another default would make of it.
+	u.Host, u.Path, u.RawPath, u.RawQuery = t.Address(), "/"+t.Database, "", t.Params.Encode()
+	return t, t.checkPostgres()
 }
 
 // hideDSN keeps a parse error from repeating the DSN and its password.

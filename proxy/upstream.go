@@ -42,7 +42,6 @@ type Upstream struct {
 	mode         CacheMode
 	maxStaleness time.Duration
 	linkWait     time.Duration
-	maxLinks     int
 	stats        upstreamStats
 	contexts     contexts
 	feedOff      string // why, when Feed is nil
@@ -97,9 +96,9 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	}
 	u := &Upstream{Target: t, Listen: uc.Listen, Protocol: proto, ConnectTimeout: t.ConnectTimeout,
 		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness,
-		linkWait: c.LinkWait, maxLinks: c.MaxLinks}
+		linkWait: c.LinkWait}
 	if err := u.connect(ctx); err != nil {
-		return nil, fmt.Errorf("upstream %s://%s@%s/%s: %w", t.URL.Scheme, t.User, t.Address(), t.Database, err)
+		return nil, fmt.Errorf("upstream %s://%s@%s/%s: %w", t.URL.Scheme, t.User, t.Address(), t.Database, t.Explain(ctx, err))
 	}
 	var file string
 	if c.StoreDir != "" {
@@ -110,7 +109,7 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	}
 	if u.mode == CacheOff {
 		u.feedOff = "the cache is off"
-	} else if u.Store, err = cache.New(cache.Options{LimitBytes: c.Memory}); err != nil {
+	} else if u.Store, err = cache.New(cache.Options{LimitBytes: c.storeLimit()}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
 	u.startFeed(ctx, c)
