@@ -94,6 +94,25 @@ func (f *queryFile) write(saved map[uint64]*SavedQuery) error {
 	return replaceFile(f.path, b)
 }
 
+// writable finds out at the start whether queries can be saved in a folder,
+// which is made, rather than when the first one is.
+func writable(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var probe *os.File
+		if probe, err = os.CreateTemp(dir, ".queries-*"); err == nil {
+			err = errors.Join(probe.Close(), os.Remove(probe.Name()))
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("--store file:%s: want a folder that can be written, for saved queries: %w", dir, err)
+	}
+	return nil
+}
+
 // replaceFile writes b to path whole or not at all.
 func replaceFile(path string, b []byte) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".queries-*")

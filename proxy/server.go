@@ -40,6 +40,9 @@ func Open(ctx context.Context, c Config, protocols Protocols, log *slog.Logger) 
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
+	if err := writable(c.StoreDir); err != nil {
+		return nil, err
+	}
 	s := &Server{config: c, log: log, sessions: map[uint64]*Session{}, started: time.Now()}
 	for _, uc := range c.Upstreams {
 		u, err := s.openUpstream(ctx, uc, protocols)

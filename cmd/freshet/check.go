@@ -24,6 +24,9 @@ statement that mends each thing that is missing. It changes nothing.
 Exit status 0 only if every table can be followed exactly.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if dsn == "" {
+				return usageError{errors.New("give --upstream DSN: see freshet check --help")}
+			}
 			t, err := proxy.ParseTarget(dsn)
 			if err != nil {
 				return usageError{err}
@@ -32,9 +35,6 @@ Exit status 0 only if every table can be followed exactly.`,
 		},
 	}
 	cmd.Flags().StringVar(&dsn, "upstream", "", "the database's DSN")
-	if err := cmd.MarkFlagRequired("upstream"); err != nil {
-		panic(err) // the flag is defined in the line above
-	}
 	return cmd
 }
 
@@ -42,6 +42,9 @@ func check(cmd *cobra.Command, t proxy.Target) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 	defer cancel()
 	findings := feed.Check(ctx, t.URL.String())
+	if len(findings) == 1 && !findings[0].OK { // not connected
+		findings[0].What = t.Explain(ctx, errors.New(findings[0].What)).Error()
+	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
 	missing := 0
 	for _, f := range findings {
@@ -51,7 +54,7 @@ func check(cmd *cobra.Command, t proxy.Target) error {
 			missing++
 		}
 		what, _, _ := strings.Cut(f.What, "; mend: ") // said once, below
-		fmt.Fprintf(w, "%s\t%s\n", state, what)
+		fmt.Fprintf(w, "%s\t%s\n", state, oneLine(what))
 		if !f.OK && f.Mend != "" {
 			fmt.Fprintf(w, "\tmend:  %s\n", f.Mend)
 		}

@@ -28,12 +28,13 @@ func (e usageError) Unwrap() error { return e.error }
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal then ends the process at once
 	root := newRootCommand()
 	err := root.ExecuteContext(ctx)
 	if err == nil {
 		return
 	}
-	fmt.Fprintln(os.Stderr, "freshet:", oneLine(err))
+	fmt.Fprintln(os.Stderr, "freshet:", oneLine(err.Error()))
 	stop()
 	var usage usageError
 	if errors.As(err, &usage) {
@@ -43,8 +44,8 @@ func main() {
 }
 
 // oneLine keeps a driver's many-lined error to the one line that is promised.
-func oneLine(err error) string {
-	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' }), " ")
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\t' }), " ")
 }
 
 func newRootCommand() *cobra.Command {

@@ -25,7 +25,10 @@ forwarded to the upstream.
 
 --upstream may be given more than once, each followed by its --listen. Every
 flag is also a key of the --config file (YAML; upstreams is a list of dsn and
-listen) and an environment variable: --max-staleness is FRESHET_MAX_STALENESS.`,
+listen) and an environment variable: --max-staleness is FRESHET_MAX_STALENESS.
+
+SIGTERM and SIGINT let transactions end, for up to 10 seconds; a second one ends
+the process at once.`,
 		Example: `  freshet serve --upstream mysql://app:secret@db.example:3306/shop
   freshet serve --upstream postgres://app:secret@db.example:5432/shop --listen 127.0.0.1:5433 --memory 2GiB
   freshet serve --config freshet.yaml`,

@@ -41,14 +41,14 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.Var((*listenFlag)(f), "listen", "where to accept its clients (default "+defaultMySQLListen+" or "+defaultPostgresListen+")")
 	fs.StringVar(&f.file, "config", "", "YAML file with these flags as keys")
 	fs.StringVar(&f.cache, "cache", "auto", "auto: every cacheable SELECT; explicit: only what CREATE CACHE made; off: a plain proxy")
-	fs.Var(&f.memory, "memory", "hard limit of the store, such as 2GiB (default a quarter of the machine)")
+	fs.Var(&f.memory, "memory", "hard limit of all upstreams' stores together, such as 2GiB (default a quarter of the machine)")
 	fs.StringVar(&f.level, "consistency", "session", "bounded or session")
 	fs.DurationVar(&f.staleness, "max-staleness", defaultStaleness, "no answer is older than this")
-	fs.IntVar(&f.loops, "loops", 0, "event loops (default one per core)")
+	fs.IntVar(&f.loops, "loops", 0, "event loops (default one per core, and no more than links)")
 	fs.StringVar(&f.http, "http", defaultHTTP, "health and metrics; off for none")
 	fs.StringVar(&f.store, "store", "file:./freshet-data", "where saved queries live: file:DIR")
 	fs.StringVar(&f.feed, "feed", "auto", "auto, or off: only caches WITH (TTL …) are kept")
-	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream")
+	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream for the clients' statements, shared out to the loops")
 	fs.IntVar(&f.clients, "max-connections", 0, "client connections (default below the descriptor limit)")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -57,6 +57,9 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 // config puts flags, environment and file together.
 func (f *serveFlags) config(cmd *cobra.Command) (proxy.Config, error) {
 	if err := f.merge(cmd.Flags()); err != nil {
+		return proxy.Config{}, err
+	}
+	if err := f.given(); err != nil {
 		return proxy.Config{}, err
 	}
 	for i := range f.upstreams {
@@ -85,12 +88,32 @@ func (f *serveFlags) config(cmd *cobra.Command) (proxy.Config, error) {
 		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, MaxLinks: f.links, MaxConnections: f.clients}, nil
 }
 
+// given refuses values that the proxy would take for "not given".
+func (f *serveFlags) given() error {
+	switch {
+	case f.cache == "":
+		return errors.New("--cache is empty: want auto, explicit or off")
+	case f.level == "":
+		return errors.New("--consistency is empty: want bounded or session")
+	case f.feed == "":
+		return errors.New("--feed is empty: want auto or off")
+	case f.staleness == 0:
+		return errors.New("--max-staleness 0: want more than 0, for nothing is proven the moment it happens (--cache off serves no answer from memory)")
+	case f.links == 0:
+		return errors.New("--max-links 0: want 1 or more")
+	}
+	return nil
+}
+
 // merge sets every flag that was not given from the environment or the file.
 func (f *serveFlags) merge(fs *pflag.FlagSet) error {
 	v := viper.New()
 	v.SetEnvPrefix("FRESHET")
 	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
 	v.AutomaticEnv()
+	if f.file == "" {
+		f.file = v.GetString("config")
+	}
 	if f.file != "" {
 		v.SetConfigFile(f.file)
 		v.SetConfigType("yaml")
@@ -114,9 +137,47 @@ func (f *serveFlags) merge(fs *pflag.FlagSet) error {
 		}
 	})
 	if len(f.upstreams) == 0 && v.IsSet("upstreams") {
-		errs = append(errs, v.UnmarshalKey("upstreams", &f.upstreams))
+		var err error
+		if f.upstreams, err = readUpstreams(v.Get("upstreams")); err != nil {
+			errs = append(errs, fmt.Errorf("upstreams: %w", err))
+		}
 	}
 	return errors.Join(errs...)
+}
+
+// readUpstreams reads the file's list of dsn and listen.
+func readUpstreams(value any) ([]proxy.UpstreamConfig, error) {
+	list, ok := value.([]any)
+	if !ok {
+		return nil, errors.New("want a list of items with dsn and listen")
+	}
+	var out []proxy.UpstreamConfig
+	for i, item := range list {
+		keys, ok := item.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("item %d: want dsn and listen", i+1)
+		}
+		u := proxy.UpstreamConfig{}
+		for key, value := range keys {
+			text, ok := value.(string)
+			if !ok {
+				return nil, fmt.Errorf("item %d: %s: want text", i+1, key)
+			}
+			switch key {
+			case "dsn":
+				u.DSN = text
+			case "listen":
+				u.Listen = text
+			default:
+				return nil, fmt.Errorf("item %d: unknown key %q: want dsn and listen", i+1, key)
+			}
+		}
+		if u.DSN == "" {
+			return nil, fmt.Errorf("item %d has no dsn", i+1)
+		}
+		out = append(out, u)
+	}
+	return out, nil
 }
 
 // knownKeys refuses a key that means nothing, which is most often a typing
