@@ -8,7 +8,8 @@ import (
 	"freshet/bench/upstream"
 )
 
-// Arena is a server of one's own with a Freshet before it.
+// Arena is a server of one's own and a Freshet before it. The server stays its
+// owner's.
 type Arena struct {
 	Server  *upstream.Server
 	Proxy   *rig.Proxy
@@ -29,30 +30,26 @@ func ServerSettings(k upstream.Kind) []string {
 // hang on the bound: every check waits for a proof first.
 var ServeFlags = []string{"--max-staleness", "20s", "--memory", "256MiB", "--log-level", "error"}
 
-// OpenArena starts a server of the kind, and program as the Freshet before it.
-func OpenArena(ctx context.Context, k upstream.Kind, program string, serve ...string) (*Arena, error) {
-	s, err := upstream.Start(ctx, k, upstream.WithSettings(ServerSettings(k)...))
+// StartServer starts a server with what the oracle needs.
+func StartServer(ctx context.Context, k upstream.Kind) (*upstream.Server, error) {
+	return upstream.Start(ctx, k, upstream.WithSettings(ServerSettings(k)...))
+}
+
+// OpenArena starts program as a Freshet before s.
+func OpenArena(ctx context.Context, s *upstream.Server, program string, serve ...string) (*Arena, error) {
+	p, err := rig.StartProxy(ctx, program, s.DSN(), -1, append(append([]string(nil), ServeFlags...), serve...)...)
 	if err != nil {
 		return nil, err
 	}
-	a := &Arena{Server: s}
-	if a.Proxy, err = rig.StartProxy(ctx, program, s.DSN(), -1, append(append([]string(nil), ServeFlags...), serve...)...); err != nil {
-		return nil, errors.Join(err, a.Close())
-	}
-	if a.Through, err = a.Proxy.DSN(s.DSN()); err != nil {
+	a := &Arena{Server: s, Proxy: p}
+	if a.Through, err = p.DSN(s.DSN()); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
 	return a, nil
 }
 
-// Close stops both.
-func (a *Arena) Close() error {
-	var errs []error
-	if a.Proxy != nil {
-		errs = append(errs, a.Proxy.Stop())
-	}
-	return errors.Join(append(errs, a.Server.Stop())...)
-}
+// Close stops the Freshet.
+func (a *Arena) Close() error { return a.Proxy.Stop() }
 
 // Check plays in the arena.
 func (a *Arena) Check(ctx context.Context, cfg Config) (Report, error) {

@@ -29,7 +29,9 @@ func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
 		var set []*read
 		for _, l := range s.lanes {
 			for _, q := range l.set {
-				set = append(set, q.read)
+				if !q.views {
+					set = append(set, q.read)
+				}
 			}
 		}
 		return s.during(set, work)

@@ -14,10 +14,11 @@ type named struct {
 // builder makes one statement.
 type builder struct {
 	*gen
-	how  how
-	args []any
-	deep int // nesting of subqueries
-	last int // of the aliases given
+	how   how
+	args  []any
+	deep  int // nesting of subqueries
+	last  int // of the aliases given
+	views bool
 }
 
 // value writes a literal, or a parameter in its place.
@@ -47,6 +48,7 @@ func (b *builder) drawn(c *column) string {
 // as names a table in a FROM clause.
 func (b *builder) as(t *table) named {
 	b.last++
+	b.views = b.views || t.over != nil
 	return named{alias: string(rune('a' + (b.last-1)%26)), table: t}
 }
 

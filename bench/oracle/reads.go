@@ -50,7 +50,7 @@ func (g *gen) read() *read {
 			if len(sql) > maxSQL || strings.Count(sql, "?") != len(b.args) {
 				break
 			}
-			return &read{kind: k.name, sql: sql, args: b.args, how: b.how, ordered: ordered}
+			return &read{kind: k.name, sql: sql, args: b.args, how: b.how, ordered: ordered, views: b.views}
 		}
 	}
 }

@@ -19,6 +19,7 @@ type Report struct {
 	Refused     int // statements of writes that the server refused
 	Statements  int // statements of writes
 	Differences int
+	Hindered    int // refusals that a server without Freshet would not have made
 	Took        time.Duration
 
 	kinds   map[string]*counts
@@ -102,9 +103,23 @@ func (r *Report) wrote(w *write) {
 func (r *Report) refused(kind, sql, refusal string) {
 	r.Refused++
 	r.refusal[kind]++
+	if hindered(refusal) {
+		if kind = "HINDERED by Freshet's publication"; r.Hindered == 0 {
+			r.samples[kind] = ""
+		}
+		r.Hindered++
+	}
 	if r.samples[kind] == "" {
 		r.samples[kind] = sql + ": " + refusal
 	}
+}
+
+// hindered tells whether PostgreSQL refused a write because the table is in a
+// publication (codes 55000 and 42P10, CheckCmdReplicaIdentity), which nothing
+// here but Freshet makes. A table that lost its identity a moment ago is
+// excepted: Freshet is told of that, and not asked before.
+func hindered(refusal string) bool {
+	return strings.HasPrefix(refusal, "42P10 cannot ") || strings.HasPrefix(refusal, "55000 cannot ") && strings.Contains(refusal, "replica identity")
 }
 
 // HitShare is the part of the answers that came from memory.

@@ -32,6 +32,7 @@ type read struct {
 	args    []any // int64, uint64, string, []byte
 	how     how
 	ordered bool // the statement orders its rows totally
+	views   bool // it names a view
 }
 
 func (q *read) String() string {

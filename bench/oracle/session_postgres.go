@@ -50,26 +50,29 @@ func (s *postgresSession) ask(q *read, explain bool) (answer, source, error) {
 	if err := s.c.Net.SetDeadline(time.Now().Add(opTimeout)); err != nil {
 		return answer{}, source{}, err
 	}
-	b, ready := s.request(q)
-	if explain {
-		b, ready = wire.AppendQuery(b, "EXPLAIN LAST STATEMENT"), ready+1
-	}
-	if err := s.c.Send(b); err != nil {
+	if err := s.c.Send(s.request(q)); err != nil {
 		return answer{}, source{}, err
 	}
-	out, err := s.c.ReadReady(ready, nil)
+	out, err := s.c.ReadReady(1, nil)
 	if err != nil || !explain {
 		return postgresAnswer(out), source{}, err
 	}
-	at := secondLastReady(out)
-	where, err := explained(out[at:])
-	return postgresAnswer(out[:at]), where, err
+	// Not in the same write: Freshet takes its own commands from idle sessions.
+	if err := s.c.Send(wire.AppendQuery(nil, "EXPLAIN LAST STATEMENT")); err != nil {
+		return answer{}, source{}, err
+	}
+	told, err := s.c.ReadReady(1, nil)
+	if err != nil {
+		return answer{}, source{}, err
+	}
+	where, err := explained(told)
+	return postgresAnswer(out), where, err
 }
 
-// request is a read in messages, with how many ReadyForQuery end the reply.
-func (s *postgresSession) request(q *read) ([]byte, int) {
+// request is a read in messages; one ReadyForQuery ends the reply.
+func (s *postgresSession) request(q *read) []byte {
 	if q.how == asText {
-		return wire.AppendQuery(nil, q.sql), 1
+		return wire.AppendQuery(nil, q.sql)
 	}
 	name := statementName(q)
 	var b []byte
@@ -84,7 +87,7 @@ func (s *postgresSession) request(q *read) ([]byte, int) {
 	}
 	b = wire.AppendBind(b, "", name, values, formats)
 	b = wire.AppendDescribe(b, 'P', "")
-	return wire.AppendSync(wire.AppendExecute(b, "", 0)), 1
+	return wire.AppendSync(wire.AppendExecute(b, "", 0))
 }
 
 func (s *postgresSession) forget(q *read) error {
@@ -139,16 +142,6 @@ func numbered(sql string) string {
 	return b.String()
 }
 
-// secondLastReady is where the reply to the newest request begins.
-func secondLastReady(out []wire.Message) int {
-	for i := len(out) - 2; i >= 0; i-- {
-		if out[i].Kind == "Z" {
-			return i + 1
-		}
-	}
-	return 0
-}
-
 func explained(out []wire.Message) (source, error) {
 	for _, m := range out {
 		if m.Kind != "D" {
@@ -192,6 +185,9 @@ func postgresRefusal(b []byte) string {
 		}
 		fields[b[0]] = string(value)
 		b = rest
+	}
+	if fields['D'] != "" {
+		return fields['C'] + " " + fields['M'] + ": " + fields['D']
 	}
 	return fields['C'] + " " + fields['M']
 }

@@ -191,10 +191,15 @@ func (s *stage) undo(sql string) error {
 	return err
 }
 
-// deal gives each lane its part of the working set.
+// deal gives each lane its part of the working set. Statements on views are the
+// last one's: where Freshet cannot look into a view, the session that read it
+// is not answered from memory any more.
 func (s *stage) deal(reads []*read) {
 	for i, q := range reads {
 		l := s.lanes[i%len(s.lanes)]
+		if q.views {
+			l = s.lanes[len(s.lanes)-1]
+		}
 		l.set = append(l.set, &checked{read: q, index: i})
 	}
 }

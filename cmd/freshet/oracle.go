@@ -82,6 +82,8 @@ func (f *oracleFlags) run(ctx context.Context, out io.Writer) error {
 		switch {
 		case err != nil:
 			errs = append(errs, fmt.Errorf("oracle: %s: %w", kind, err))
+		case report.Hindered > 0:
+			errs = append(errs, fmt.Errorf("oracle: %s: Freshet's publication made the server refuse writes; --seed %d repeats the run", kind, report.Seed))
 		case report.Differences > 0:
 			errs = append(errs, fmt.Errorf("oracle: %s: wrong answers; --seed %d repeats the run", kind, report.Seed))
 		case f.cfg.Round < 0 && report.HitShare() < leastHits:
@@ -102,7 +104,12 @@ func (f *oracleFlags) on(ctx context.Context, kind upstream.Kind) (report oracle
 	if err != nil {
 		return report, err
 	}
-	a, err := oracle.OpenArena(ctx, kind, program, f.serve...)
+	server, err := oracle.StartServer(ctx, kind)
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, server.Stop()) }()
+	a, err := oracle.OpenArena(ctx, server, program, f.serve...)
 	if err != nil {
 		return report, err
 	}
