@@ -65,12 +65,17 @@ type relation struct {
 	foreign bool
 
 	table atomic.Pointer[feed.Table] // nil until followed
+
+	shapesMu sync.Mutex
+	shapes   map[string]*feed.Shape // those registered, under shapesMu
 }
 
 type column struct {
 	name    string
 	compare canon.MySQLColumn // Kind in both dialects
 	charset string            // MySQL
+	// collation is MySQL's; PostgreSQL's deterministic ones are all alike.
+	collation string
 	// generated columns may be missing from row images.
 	generated bool
 	clock     clock

@@ -131,6 +131,7 @@ func (r *relation) addMySQLColumn(row []*string) {
 	c := column{
 		name:      text(row[0]),
 		charset:   charset,
+		collation: collation,
 		generated: strings.Contains(strings.ToUpper(text(row[5])), "GENERATED") && !strings.Contains(strings.ToUpper(text(row[5])), "DEFAULT_GENERATED"),
 	}
 	if !c.generated {

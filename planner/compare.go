@@ -5,8 +5,8 @@ import (
 	"freshet/planner/scan"
 )
 
-// value appends the canonical form of one compared value.
-func (b *binding) value(dst []byte, c *keyColumn, s *source, params []Param) ([]byte, bool) {
+// value appends the canonical form of one value that is compared with a column.
+func (b *binding) value(dst []byte, c *column, s *source, params []Param) ([]byte, bool) {
 	slot := b.slots[s.slot]
 	if slot < 0 {
 		l := &b.literals[^slot]
@@ -32,18 +32,18 @@ func (b *binding) value(dst []byte, c *keyColumn, s *source, params []Param) ([]
 		}
 		return b.postgresParam(dst, c, s, p, oid)
 	}
-	return canon.AppendMySQLParam(c.column.compare, dst, p.Type, p.Data, sameCharset(b.charset, c.column.charset))
+	return canon.AppendMySQLParam(c.compare, dst, p.Type, p.Data, sameCharset(b.charset, c.charset))
 }
 
-// alike tells whether the members of an IN list are of one class: MySQL may
-// compare a mixed list as doubles.
-func (b *binding) alike(c *keyColumn, params []Param) bool {
-	if b.postgres || len(c.sources) < 2 {
+// alike tells whether the members of an IN list, or the bounds of a BETWEEN, are
+// of one class: MySQL may compare a mixed list as doubles.
+func (b *binding) alike(sources []source, params []Param) bool {
+	if b.postgres || len(sources) < 2 {
 		return true
 	}
 	class := canon.ClassNone
-	for i := range c.sources {
-		k := b.classOf(&c.sources[i], params)
+	for i := range sources {
+		k := b.classOf(&sources[i], params)
 		if k == canon.ClassNone || class != canon.ClassNone && k != class {
 			return false
 		}
@@ -69,12 +69,12 @@ func (b *binding) classOf(s *source, params []Param) canon.ParamClass {
 	return canon.ClassNone
 }
 
-func (b *binding) mysqlLiteral(dst []byte, c *keyColumn, l *scan.Literal) ([]byte, bool) {
+func (b *binding) mysqlLiteral(dst []byte, c *column, l *scan.Literal) ([]byte, bool) {
 	switch l.Kind {
 	case scan.String:
-		return canon.AppendMySQLString(c.column.compare, dst, []byte(l.Value), sameCharset(b.charset, c.column.charset))
+		return canon.AppendMySQLString(c.compare, dst, []byte(l.Value), sameCharset(b.charset, c.charset))
 	case scan.Integer, scan.Decimal:
-		return canon.AppendMySQLDecimal(c.column.compare, dst, signed(l))
+		return canon.AppendMySQLDecimal(c.compare, dst, signed(l))
 	}
 	return dst, false
 }
@@ -98,8 +98,8 @@ func (b *binding) readable(kind canon.Kind, text []byte) bool {
 	return !kind.IsText() || utf8Encoding(b.charset) || canon.ASCII(text)
 }
 
-func (b *binding) postgresLiteral(dst []byte, c *keyColumn, s *source, l *scan.Literal) ([]byte, bool) {
-	kind := c.column.compare.Kind
+func (b *binding) postgresLiteral(dst []byte, c *column, s *source, l *scan.Literal) ([]byte, bool) {
+	kind := c.compare.Kind
 	switch l.Kind {
 	case scan.String:
 		// A string without a cast takes the column's type.
@@ -132,8 +132,8 @@ func (b *binding) postgresLiteral(dst []byte, c *keyColumn, s *source, l *scan.L
 
 // postgresParam appends a parameter of type oid, 0 if that was left to the
 // server.
-func (b *binding) postgresParam(dst []byte, c *keyColumn, s *source, p *Param, oid uint32) ([]byte, bool) {
-	kind := c.column.compare.Kind
+func (b *binding) postgresParam(dst []byte, c *column, s *source, p *Param, oid uint32) ([]byte, bool) {
+	kind := c.compare.Kind
 	if oid == canon.OIDUnknown {
 		oid = 0
 	}

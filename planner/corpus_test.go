@@ -71,7 +71,14 @@ func (f *fakeFollower) ShapeOf(t *feed.Table, spec feed.ShapeSpec) *feed.Shape {
 		}
 		return strings.Join(out, ", ")
 	}
-	name := fmt.Sprintf("shape %s.%s (%s) reads %s", t.Spec.Schema, t.Spec.Name, columns(spec.Equal), columns(spec.Reads))
+	name := "shape " + t.Spec.Schema + "." + t.Spec.Name
+	if len(spec.Equal) > 0 {
+		name += " (" + columns(spec.Equal) + ")"
+	}
+	if spec.Range >= 0 {
+		name += fmt.Sprintf(" range %s level %d", columns([]int{spec.Range}), spec.Level)
+	}
+	name += strings.TrimSuffix(" reads "+columns(spec.Reads), " ")
 	key := fmt.Sprint(t.ID, name)
 	if s := f.shapes[key]; s != nil {
 		return s
@@ -365,7 +372,7 @@ func outcome(t *testing.T, p *Planner, f *fakeFollower, scope Scope, text string
 	if !plan.Cacheable {
 		return append([]string{head + ", not cacheable: " + plan.Reason}, "\t"+plan.Query)
 	}
-	lines := []string{head + ", cacheable by " + plan.Tracking.String(), "\t" + plan.Query}
+	lines := []string{head + ", cacheable by " + plan.Tracking.String(), "\t" + plan.Query, "\t" + strings.Join(plan.Explain, "; ")}
 	deps, _, ok := plan.Deps(nil, make([]Param, plan.Params))
 	if !ok {
 		return append(lines, "\tno dependencies")

@@ -6,77 +6,139 @@ import (
 
 	"freshet/cache"
 	"freshet/cache/canon"
-	"freshet/cache/feed"
+	"freshet/planner/narrow"
 	"freshet/planner/query"
 )
 
-// follow registers every table with the feed.
-func (r *resolver) follow() {
+// follow registers every table with the feed. It returns false when one cannot
+// be followed.
+func (r *resolver) follow() bool {
 	tracker := r.planner.config.Tracker
 	if tracker == nil {
-		return
+		return true
 	}
 	for _, rels := range r.tables {
 		for _, rel := range rels {
 			table, err := rel.follow(tracker)
 			if err != nil {
 				r.passing(err.Error())
-				return
+				return false
 			}
-			f := followed{name: rel.String(), table: table, dep: cache.DepOfTable(table.ID)}
-			if !slices.ContainsFunc(r.template.tables, func(g followed) bool { return g.table == table }) {
+			if r.template.table(table) < 0 {
+				f := followed{name: rel.String(), table: table, dep: cache.DepOfTable(table.ID)}
 				r.template.tables = append(r.template.tables, f)
 			}
 		}
 	}
+	return true
 }
 
-// key narrows one table to the rows that its ANDed equalities leave.
-func (r *resolver) key() {
-	k := r.analysis.Key
-	if k == nil || len(r.tables[k.Table]) != 1 {
-		return
+// refer works out what each place where a table is read depends on. A table of
+// which no place is known counts whole.
+func (r *resolver) refer() {
+	places, _ := narrow.References(narrow.Input{
+		Analysis: r.analysis, Columns: r.columns(), Fold: !r.template.postgres, Alike: r.alike,
+	})
+	met := make([]bool, len(r.tables))
+	if len(places) <= maxReferences {
+		for i := range places {
+			// A name that may stand for several tables makes all of them count.
+			if p := &places[i]; len(r.tables[p.Table]) == 1 {
+				r.reference(p)
+				met[p.Table] = true
+			}
+		}
 	}
-	rel := r.tables[k.Table][0]
-	var columns []keyColumn
-	var equal []int
+	for i := range r.tables {
+		if !met[i] {
+			r.whole(i)
+		}
+	}
+}
+
+// columns are the columns of each table by name, nil for a name that may stand
+// for several tables.
+func (r *resolver) columns() []map[string]int {
+	out := make([]map[string]int, len(r.tables))
+	for i, rels := range r.tables {
+		if len(rels) == 1 {
+			out[i] = rels[0].byName
+		}
+	}
+	return out
+}
+
+// alike tells whether two columns are compared by the same rules, so that
+// equality carries over from one to the other. What the kinds fold together,
+// the database may hold apart, but never the other way round.
+func (r *resolver) alike(a, b narrow.Ref) bool {
+	x, y := r.column(a), r.column(b)
+	return x.compare.Kind != canon.None && x.compare.Kind == y.compare.Kind && x.charset == y.charset && x.collation == y.collation
+}
+
+func (r *resolver) column(c narrow.Ref) *column { return &r.tables[c.Table][0].columns[c.Ordinal] }
+
+// whole makes an answer depend on all of a table, or on all the tables that a
+// name may stand for.
+func (r *resolver) whole(table int) {
+	for _, rel := range r.tables[table] {
+		r.template.refs = append(r.template.refs, &reference{relation: rel, table: r.template.table(rel.table.Load()), whole: true})
+	}
+}
+
+// reference keeps of one place what this server's rules of comparison prove.
+func (r *resolver) reference(p *narrow.Reference) {
+	rel := r.tables[p.Table][0]
+	ref := &reference{relation: rel, table: r.template.table(rel.table.Load()), reads: r.reads(rel, p)}
+	ref.equal = r.equalities(p)
+	ref.ranged = r.ranged(p)
+	ref.whole = ref.reads == nil && len(ref.equal) == 0 && ref.ranged == nil
+	r.template.refs = append(r.template.refs, ref)
+}
+
+// equalities keeps the compared columns whose equality is proven, those with
+// the fewest values first should all together be too many; they come back in
+// the order of the table.
+func (r *resolver) equalities(p *narrow.Reference) []keyColumn {
+	list := slices.Clone(p.Equal)
+	slices.SortStableFunc(list, func(a, b narrow.Equal) int { return len(a.Sources) - len(b.Sources) })
+	var out []keyColumn
 	keys := 1
-	for _, c := range k.Conditions {
-		ordinal, ok := rel.byName[c.Column]
-		if !ok || rel.columns[ordinal].compare.Kind == canon.None || slices.Contains(equal, ordinal) {
+	for _, e := range list {
+		of := r.column(e.Of)
+		if of.compare.Kind == canon.None || len(out) == maxColumns || len(e.Sources)*keys > maxKeys {
 			continue
 		}
-		sources, ok := r.sources(c.Sources)
-		if !ok || len(sources)*keys > maxKeys {
+		sources, ok := r.sources(e.Sources)
+		if !ok {
 			continue
 		}
 		keys *= len(sources)
-		at, _ := slices.BinarySearch(equal, ordinal)
-		equal = slices.Insert(equal, at, ordinal)
-		columns = slices.Insert(columns, at, keyColumn{column: rel.columns[ordinal], sources: sources})
+		out = append(out, keyColumn{ordinal: e.Ordinal, of: *of, sources: sources})
 	}
-	if len(equal) == 0 {
-		return
-	}
-	r.textOnly(columns)
-	r.shape(rel, equal, columns)
+	slices.SortFunc(out, func(a, b keyColumn) int { return a.ordinal - b.ordinal })
+	return out
 }
 
-// shape registers the shape and makes the table depend on it.
-func (r *resolver) shape(rel *relation, equal []int, columns []keyColumn) {
-	tracker, t := r.planner.config.Tracker, r.template
-	if tracker == nil {
-		return
+// ranged keeps the first range over a column whose values are numbered.
+func (r *resolver) ranged(p *narrow.Reference) *keyRange {
+	for _, g := range p.Ranges {
+		low, high := r.column(g.Low.Of), r.column(g.High.Of)
+		sources, ok := r.sources([]query.Source{g.Low.Source, g.High.Source})
+		if ok && numbered(low.compare.Kind) && numbered(high.compare.Kind) {
+			return &keyRange{ordinal: g.Ordinal, between: g.Between, low: *low, high: *high, sources: [2]source{sources[0], sources[1]}}
+		}
 	}
-	table := rel.table.Load()
-	shape := tracker.ShapeOf(table, feed.ShapeSpec{Equal: equal, Range: -1, Reads: r.reads(rel)})
-	t.keyed = &keyed{
-		name: rel.String(), shape: shape, columns: columns,
-		all: cache.DepOfShape(shape.ID), whole: cache.DepOfTable(table.ID),
+	return nil
+}
+
+// numbered tells whether the values of a kind have ordinals.
+func numbered(k canon.Kind) bool {
+	switch k {
+	case canon.Int, canon.Date, canon.DateTime, canon.Instant:
+		return true
 	}
-	for i := range t.tables {
-		t.tables[i].byKey = t.tables[i].table == table
-	}
+	return false
 }
 
 // sources resolves what a column is compared with; false when a cast's type is
@@ -124,39 +186,36 @@ func castOID(name string) uint32 {
 }
 
 // textOnly notes the parameters that are compared with text and nothing else.
-func (r *resolver) textOnly(columns []keyColumn) {
+func (r *resolver) textOnly() {
 	if !r.template.postgres {
 		return
 	}
 	only := make([]bool, len(r.analysis.Params))
-	for _, c := range columns {
-		for _, s := range c.sources {
-			textual := s.cast == 0 || canon.PostgresKind(s.cast, true).IsText()
-			only[s.slot] = c.column.compare.Kind.IsText() && textual && !s.shared
+	for _, ref := range r.template.refs {
+		for _, c := range ref.equal {
+			for _, s := range c.sources {
+				textual := s.cast == 0 || canon.PostgresKind(s.cast, true).IsText()
+				only[s.slot] = only[s.slot] || c.of.compare.Kind.IsText() && textual && !s.shared
+			}
 		}
 	}
 	r.template.textOnly = only
 }
 
-// reads returns the ordinals of the columns that the answer reads; nil for
-// all. A generated column is read through others, so it stands for all.
-func (r *resolver) reads(rel *relation) []int {
-	if r.analysis.Key.Reads == nil {
+// reads returns the ordinals of the columns that are read, nil for all. A
+// generated column is read through others, so it stands for all.
+func (r *resolver) reads(rel *relation, p *narrow.Reference) []int {
+	if p.All || slices.ContainsFunc(p.Reads, func(i int) bool { return rel.columns[i].generated }) {
 		return nil
 	}
-	out := []int{}
-	for _, name := range r.analysis.Key.Reads {
-		if !r.template.postgres {
-			name = strings.ToLower(name)
-		}
-		i, ok := rel.byName[name]
-		if !ok || rel.columns[i].generated {
-			return nil
-		}
-		if !slices.Contains(out, i) {
-			out = append(out, i)
-		}
+	return p.Reads
+}
+
+// names lists some columns of a relation.
+func (r *relation) names(ordinals []int) string {
+	out := make([]string, len(ordinals))
+	for i, ordinal := range ordinals {
+		out[i] = r.columns[ordinal].name
 	}
-	slices.Sort(out)
-	return out
+	return strings.Join(out, ", ")
 }

@@ -59,7 +59,7 @@ func (p *Planner) plan(ctx context.Context, id ScopeID, s Scope, sql string, dec
 	}
 	key := templateKey(nil, id, declared, &d)
 	if t, ok := p.templates.get(key); ok && !t.plan.basis.outdated() {
-		return t.bind(&d, declared)
+		return t.bind(p.config.Tracker, &d, declared)
 	}
 	t, reusable := p.newTemplate(ctx, s, sql, &d, opt, declared)
 	if t == nil {
@@ -68,7 +68,7 @@ func (p *Planner) plan(ctx context.Context, id ScopeID, s Scope, sql string, dec
 	if reusable && !t.plan.basis.outdated() {
 		p.templates.put(key, t)
 	}
-	return t.bind(&d, declared)
+	return t.bind(p.config.Tracker, &d, declared)
 }
 
 // unreadable says why a text is not given to a parser.
@@ -133,11 +133,10 @@ func (p *Planner) newTemplate(ctx context.Context, s Scope, sql string, d *scan.
 			return nil, false
 		}
 		// The literals are in the tree: parameters are the client's alone.
-		a.Key = nil
+		a.ForgetValues()
 	}
 	if reusable && len(a.Params) != len(d.Slots) {
 		a.Refuse("its parameters are read in two ways")
-		a.Key = nil
 	}
 	t = &template{postgres: p.config.Dialect == Postgres, charset: s.Charset}
 	t.plan = Plan{Class: a.Class, Keyword: keyword(d), CreatesTemp: a.CreatesTemp, ReadsSession: a.ReadsSession}

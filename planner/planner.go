@@ -54,12 +54,15 @@ const (
 	ClassSession     = query.ClassSession
 )
 
-// Tracking says how exactly an answer's tables are followed.
+// Tracking says how exactly an answer's tables are followed: the one that is
+// followed least exactly decides.
 type Tracking uint8
 
+// They are in order: each loses fewer answers needlessly than the one before.
 const (
 	TrackNone Tracking = iota
 	TrackTable
+	TrackRange
 	TrackKey
 )
 
@@ -68,6 +71,8 @@ func (t Tracking) String() string {
 	switch t {
 	case TrackTable:
 		return "table"
+	case TrackRange:
+		return "range"
 	case TrackKey:
 		return "key"
 	}
@@ -92,7 +97,9 @@ type Plan struct {
 	Query     string // normalised text: literals and parameters made "?" (MySQL) or "$n" (PostgreSQL)
 	Tables    []string
 	Tracking  Tracking
-	// Explain lists the dependencies in words, for EXPLAIN CREATE CACHE.
+	// Explain lists the dependencies in words, for EXPLAIN CREATE CACHE: "key
+	// shop.item (id)", "range shop.item (id)", "table shop.item (reads name,
+	// price)", "table shop.item".
 	Explain []string
 	// Params is how many parameters the statement takes.
 	Params int

@@ -42,11 +42,9 @@ func (p *Planner) resolve(ctx context.Context, t *template, s Scope, a *query.An
 	if a.Reason == "" {
 		r.times()
 	}
-	if a.Reason == "" {
-		r.follow()
-	}
-	if a.Reason == "" {
-		r.key()
+	if a.Reason == "" && r.follow() {
+		r.refer()
+		r.textOnly()
 	}
 	r.write()
 }
@@ -64,17 +62,13 @@ func (r *resolver) write() {
 		plan.basis = &b
 	}
 	if !plan.Cacheable {
-		t.tables, t.keyed, t.textOnly = nil, nil, nil
+		t.tables, t.refs, t.textOnly = nil, nil, nil
 		if plan.basis != nil {
 			plan.basis.tables = nil
 		}
 		return
 	}
-	plan.Tracking = TrackTable
-	if t.keyed != nil {
-		plan.Tracking = TrackKey
-	}
-	plan.Explain = t.explain(true)
+	plan.Tracking, plan.Explain = t.explain(func(i int) narrowing { return t.refs[i].full() })
 }
 
 // names lists the tables in words, as far as they are known.

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"freshet/cache"
 	"freshet/cache/feed"
@@ -20,7 +21,9 @@ const (
 type template struct {
 	plan   Plan // without deps
 	tables []followed
-	keyed  *keyed
+	// refs are the places where tables are read; each of tables has one at
+	// least.
+	refs []*reference
 	// textOnly tells for each parameter of the skeleton that it is compared
 	// with text, so that no string there is read as a time (PostgreSQL).
 	textOnly []bool
@@ -36,32 +39,11 @@ type followed struct {
 	name  string
 	table *feed.Table
 	dep   cache.Dep
-	// byKey tells that the shape of template.keyed stands for it.
-	byKey bool
 }
 
-// keyed narrows one table by key.
-type keyed struct {
-	name    string
-	shape   *feed.Shape
-	all     cache.Dep // the shape's own
-	whole   cache.Dep // the table's, for runs whose values are not proven
-	columns []keyColumn
-}
-
-// keyColumn is one compared column, in the shape's order.
-type keyColumn struct {
-	column  column
-	sources []source
-}
-
-// source is where a compared value comes from: a parameter of the skeleton.
-type source struct {
-	slot int
-	cast uint32 // PostgreSQL: OID of the type it is cast to, 0 if it is not
-	// shared tells that the parameter stands elsewhere too, which may have
-	// settled its type if it was not declared.
-	shared bool
+// table returns the index of a followed table, -1 if it is not among them.
+func (t *template) table(table *feed.Table) int {
+	return slices.IndexFunc(t.tables, func(f followed) bool { return f.table == table })
 }
 
 // templateKey writes what a template depends on: scope, declared types, hints,
@@ -92,18 +74,18 @@ func (p *Planner) bindKnown(st *Statement) {
 	*buffer = key
 	keyBuffers.Put(buffer)
 	if ok && !t.plan.basis.outdated() {
-		st.plan.Store(t.bind(&d, st.declared))
+		st.plan.Store(t.bind(p.config.Tracker, &d, st.declared))
 	}
 }
 
 // bind makes the plan of one text.
-func (t *template) bind(d *scan.Digest, declared []uint32) *Plan {
+func (t *template) bind(f Follower, d *scan.Digest, declared []uint32) *Plan {
 	plan := t.plan
 	plan.Params = d.Params
 	if !plan.Cacheable {
 		return &plan
 	}
-	b := &binding{template: t, slots: d.Slots, literals: d.Literals, declared: declared}
+	b := &binding{template: t, follower: f, slots: d.Slots, literals: d.Literals, declared: declared}
 	if t.postgres {
 		for slot, s := range d.Slots {
 			switch {
@@ -121,10 +103,8 @@ func (t *template) bind(d *scan.Digest, declared []uint32) *Plan {
 		return &plan // the feed is off
 	}
 	b.fix()
-	if t.keyed != nil && b.fixed == nil && b.constant() {
-		// The literals' equality is not proven: no run will have a key.
-		plan.Tracking = TrackTable
-		plan.Explain = t.explain(false)
+	if !b.proven() {
+		plan.Tracking, plan.Explain = t.explain(b.usable)
 	}
 	plan.deps = b
 	return &plan
@@ -134,25 +114,4 @@ func (t *template) bind(d *scan.Digest, declared []uint32) *Plan {
 // mean one that moves on.
 func mayBeTime(l *scan.Literal) bool {
 	return l.Kind == scan.String && (l.Unread || query.TimeWord(l.Value))
-}
-
-// explain says in words what the answer depends on.
-func (t *template) explain(byKey bool) []string {
-	var out []string
-	for i := range t.tables {
-		f := &t.tables[i]
-		if !f.byKey || !byKey {
-			out = append(out, "table "+f.name)
-			continue
-		}
-		line := "key " + f.name + " ("
-		for i, c := range t.keyed.columns {
-			if i > 0 {
-				line += ", "
-			}
-			line += c.column.name
-		}
-		out = append(out, line+")")
-	}
-	return out
 }

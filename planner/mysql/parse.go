@@ -99,13 +99,10 @@ func Analyse(sql string, mode Mode) (a *query.Analysis, err error) {
 func analyse(stmt ast.StmtNode) *query.Analysis {
 	w := &walker{analysis: &query.Analysis{Class: query.ClassRead}}
 	switch s := stmt.(type) {
-	case *ast.SelectStmt:
+	case *ast.SelectStmt, *ast.SetOprStmt:
 		w.walk(s)
 		w.finish()
-		w.key(s)
-	case *ast.SetOprStmt:
-		w.walk(s)
-		w.finish()
+		w.blocks(s)
 	default:
 		w.other(stmt)
 		w.finish()

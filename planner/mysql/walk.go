@@ -22,8 +22,7 @@ type walker struct {
 	ctes    []string
 	markers []int // offsets of the parameters
 	columns []string
-	star    bool
-	queries int // how many SELECTs
+	named   int // how many columns and stars
 	// whole is set by what reads more of a table than the rows it returns.
 	whole bool
 }
@@ -97,14 +96,14 @@ func (w *walker) leaf(n any) bool {
 	a := w.analysis
 	switch n := n.(type) {
 	case *ast.SelectStmt:
-		w.queries++
 		w.selected(n)
 	case *ast.TableName:
 		w.table(n)
 	case *ast.ColumnName:
 		w.columns = append(w.columns, n.Name.L)
+		w.named++
 	case *ast.WildCardField:
-		w.star = true
+		w.named++
 	case *ast.FuncCallExpr:
 		w.function(n.Schema.L, n.FnName.L, len(n.Args))
 		a.TimeOfDay = a.TimeOfDay || timeOfDay[n.FnName.L]
@@ -143,9 +142,6 @@ func (w *walker) selected(n *ast.SelectStmt) {
 	}
 	if n.SelectStmtOpts != nil && n.CalcFoundRows {
 		a.Refuse("SQL_CALC_FOUND_ROWS leaves a count behind")
-	}
-	if n.Kind == ast.SelectStmtKindTable {
-		w.star = true
 	}
 }
 

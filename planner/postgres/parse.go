@@ -62,7 +62,7 @@ func analyse(stmt *pg.Node) *query.Analysis {
 	if sel := stmt.GetSelectStmt(); sel != nil {
 		w.node(stmt)
 		w.finish()
-		w.key(sel)
+		w.blocks(sel)
 		return w.analysis
 	}
 	if !w.utility(stmt) {

@@ -22,8 +22,7 @@ type walker struct {
 	bases, derived map[string]bool
 	attributes     [][2]string // qualifier, name
 	columns        []string
-	star           bool
-	queries        int // how many SELECTs
+	named          int // how many references to columns
 }
 
 func (w *walker) node(n *pg.Node) {
@@ -36,7 +35,6 @@ func (w *walker) node(n *pg.Node) {
 func (w *walker) message(m protoreflect.Message) {
 	switch v := m.Interface().(type) {
 	case *pg.SelectStmt:
-		w.queries++
 		w.scoped(v.GetWithClause(), m)
 		return
 	case *pg.InsertStmt:
@@ -131,6 +129,7 @@ func (w *walker) expression(v any) {
 	case *pg.SortBy:
 		w.operator(v.GetUseOp())
 	case *pg.ColumnRef:
+		w.named++
 		w.column(v.GetFields())
 	case *pg.A_Indirection:
 		for _, n := range v.GetIndirection() {
@@ -139,8 +138,6 @@ func (w *walker) expression(v any) {
 				w.columns = append(w.columns, s.GetSval())
 			}
 		}
-	case *pg.A_Star:
-		w.star = true
 	}
 }
 

@@ -4,6 +4,8 @@
 // planner/mysql and planner/postgres hand to the planner.
 package query
 
+import "slices"
+
 // Class is what a statement does, as far as its session must know.
 type Class uint8
 
@@ -83,14 +85,29 @@ type Analysis struct {
 	// Params counts how often each parameter stands in the text; its length
 	// is the highest parameter number.
 	Params []int
-	// Key is set when one table's rows are narrowed by ANDed equalities.
-	Key *Key
+	// Blocks and Nodes say where the tables are read, the outer block first;
+	// empty when that is not known, and then every table counts whole.
+	Blocks []Block
+	Nodes  []Node
 }
 
 // Refuse notes why the statement is not cacheable; the first reason stays.
 func (a *Analysis) Refuse(reason string) {
 	if a.Reason == "" {
 		a.Reason = reason
+	}
+}
+
+// ForgetValues drops the conditions that compare with parameters.
+func (a *Analysis) ForgetValues() {
+	keep := func(list []Conjunct) []Conjunct {
+		return slices.DeleteFunc(list, func(c Conjunct) bool { return c.Relation != Same })
+	}
+	for i := range a.Blocks {
+		a.Blocks[i].Where = keep(a.Blocks[i].Where)
+	}
+	for i := range a.Nodes {
+		a.Nodes[i].On = keep(a.Nodes[i].On)
 	}
 }
 
@@ -134,21 +151,6 @@ func (a *Analysis) AddTable(n Name) int {
 type Function struct {
 	Name
 	Args int
-}
-
-// Key says that every row of one table that the answer is made of satisfies
-// all of Conditions.
-type Key struct {
-	Table      int // index into Analysis.Tables
-	Conditions []Condition
-	// Reads are the columns the answer reads; nil means all.
-	Reads []string
-}
-
-// Condition is `column = parameter` or `column IN (parameter, …)`.
-type Condition struct {
-	Column  string
-	Sources []Source
 }
 
 // Source is one compared parameter.
