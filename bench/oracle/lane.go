@@ -84,7 +84,10 @@ func (l *lane) setting() string {
 // warm reads the set through Freshet only.
 func (l *lane) warm() error {
 	for _, q := range l.set {
-		_, where, err := l.through.ask(q.read, true)
+		a, where, err := l.through.ask(q.read, true)
+		if err == nil && a.refusal != "" {
+			err = l.through.forget(q.read) // as check does
+		}
 		if err != nil {
 			return fmt.Errorf("through: %s: %w", q, err)
 		}

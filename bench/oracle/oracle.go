@@ -22,19 +22,21 @@ type Config struct {
 	Round           int // play this round only; negative: all, from the first
 	Reads           int // statements of a working set; 0: 200
 	Writes          int // writes of a round; 0: 30
-	Lanes           int // pairs of sessions that check side by side; 0: 4
+	Lanes           int // pairs of sessions that check side by side; 0: 5
 	// Gaps lets commits be held between the log and their being readable, by
 	// changing the server's settings for a moment. For servers of one's own.
 	Gaps bool
 	// Most differences before the run ends; 0: 10.
 	Most int
-	Out  io.Writer
+	// Brief leaves out the search for a small reproduction.
+	Brief bool
+	Out   io.Writer
 }
 
 const (
 	defaultReads  = 200
 	defaultWrites = 30
-	defaultLanes  = 4
+	defaultLanes  = 5
 	defaultMost   = 10
 )
 
@@ -144,7 +146,7 @@ func (r *runner) play(ctx context.Context, round int) error {
 		return err
 	}
 	for i := range found {
-		if err := r.tell(ctx, sc, &found[i], i == 0); err != nil {
+		if err := r.tell(ctx, sc, &found[i], i == 0 && !r.cfg.Brief); err != nil {
 			return err
 		}
 	}

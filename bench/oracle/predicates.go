@@ -149,16 +149,16 @@ func (b *builder) membership(t named) string {
 	if b.chance(20) {
 		not = "NOT "
 	}
-	if !b.d.mysql && b.chance(10) && not == "" {
+	if !b.d.mysql && b.chance(10) && not == "" && !strings.HasSuffix(c.kind.ddl, "[]") {
 		return fmt.Sprintf("%s = ANY (ARRAY[%s]::%s[])", t.dot(c), strings.Join(in, ", "), bare(c.kind))
 	}
 	return fmt.Sprintf("%s %sIN (%s)", t.dot(c), not, strings.Join(in, ", "))
 }
 
-// bare is a type's name without its collation or, for arrays, brackets.
+// bare is a type's name without its collation.
 func bare(k *kind) string {
 	name, _, _ := strings.Cut(k.ddl, " COLLATE")
-	return strings.TrimSuffix(name, "[]")
+	return name
 }
 
 func (b *builder) span(t named) string {

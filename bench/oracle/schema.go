@@ -288,7 +288,10 @@ func (g *gen) identity(t *table) {
 		g.setup("CREATE INDEX %s_n ON %s (n)", t.name, t.name)
 	}
 	for _, c := range t.of(indexed) {
-		if g.chance(35) {
+		// An index on a virtual column makes MariaDB 10.11 and PostgreSQL trouble:
+		// the one loses rows from reads while a change of them is prepared, the
+		// other refuses it.
+		if c.generated == "" && g.chance(35) {
 			g.setup("CREATE INDEX %s_%s ON %s (%s)", t.name, c.name, t.name, c.name)
 		}
 	}

@@ -195,10 +195,11 @@ func (s *stage) undo(sql string) error {
 // last one's: where Freshet cannot look into a view, the session that read it
 // is not answered from memory any more.
 func (s *stage) deal(reads []*read) {
+	last := len(s.lanes) - 1
 	for i, q := range reads {
-		l := s.lanes[i%len(s.lanes)]
+		l := s.lanes[i%max(1, last)]
 		if q.views {
-			l = s.lanes[len(s.lanes)-1]
+			l = s.lanes[last]
 		}
 		l.set = append(l.set, &checked{read: q, index: i})
 	}

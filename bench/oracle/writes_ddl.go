@@ -45,7 +45,7 @@ func (g *gen) dropColumn() []step {
 
 func (g *gen) index() []step {
 	t := g.anyBase()
-	columns := t.of(indexed)
+	columns := slices.DeleteFunc(t.of(indexed), func(c *column) bool { return c.generated != "" })
 	if len(columns) == 0 {
 		return nil
 	}
