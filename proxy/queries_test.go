@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
+
 	"freshet/planner"
 )
 
@@ -23,12 +25,13 @@ func registry(t *testing.T, path string) *Queries {
 func TestSavedQueriesSurviveARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d", "queries.yaml")
 	qs := registry(t, path)
-	sq := &SavedQuery{Name: "hot", QueryID: queryID(7), Query: "SELECT 1", Policy: Policy{TTL: time.Second}, id: 7}
+	id := xxhash.Sum64String("SELECT ?")
+	sq := &SavedQuery{Name: "hot", QueryID: queryID(id), Query: "SELECT ?", Policy: Policy{TTL: time.Second}, id: id}
 	if _, err := qs.save(sq); err != nil {
 		t.Fatal(err)
 	}
 	q := registry(t, path).find("HOT")
-	if q == nil || !q.created() || q.policy().TTL != time.Second || q.id != 7 {
+	if q == nil || !q.created() || q.policy().TTL != time.Second || q.id != id {
 		t.Fatalf("after a restart: %+v", q)
 	}
 	if err := qs.drop(qs.find("hot")); err != nil {
@@ -55,17 +58,43 @@ func TestSaveThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
-func TestQueryFileMistakes(t *testing.T) {
+// What a person writes into the file is served under its own id, and what does
+// not fit together is refused with its place.
+func TestQueryFileWrittenByHand(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "queries.yaml")
-	for text, want := range map[string]string{
-		"- query_id: q_12\n":   "16 hex digits",
-		"-\n":                  "item 1 is empty",
-		"- query_id: [1, 2]\n": "queries.yaml",
+	const hot = "SELECT a FROM t WHERE b = ?"
+	id := queryID(xxhash.Sum64String(hot))
+	for _, text := range []string{
+		"- name: hot\n  query: select a from t where b = 5\n  ttl: 10s\n",
+		"- name: hot\n  query_id: " + strings.ToUpper(id) + "\n  query: SELECT a  FROM t WHERE b = 'x'\n  ttl: 10s\n",
+		"- name: hot\n  query_id: " + id + "\n  query: " + hot + "\n  ttl: 10s\n",
 	} {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := newQueries(&queryFile{path: path}); err == nil || !strings.Contains(err.Error(), want) {
+		q := registry(t, path).find("hot")
+		if q == nil || q.idText() != id || q.text != hot || q.policy().TTL != 10*time.Second {
+			t.Errorf("%s: %+v", text, q)
+		}
+	}
+	for text, want := range map[string]string{
+		"":                                      "",
+		"- query_id: q_12\n  query: SELECT 1\n": "item 1: query_id \"q_12\": want q_ and 16 hex digits",
+		"-\n":                                   "item 1: it is empty",
+		"- name: a\n":                           "item 1: it has no query",
+		"- query_id: [1, 2]\n":                  "queries.yaml",
+		"- query: SELECT 1\n  tll: 5s\n":        "field tll not found",
+		"- query: SELECT 1\n  ttl: -5s\n":       "above 0",
+		"- query: SELECT 1\n  consistency: strong\n":                     "want bounded or session",
+		"- query: SELECT 1\n- query: SELECT 2\n":                         "item 2: q_",
+		"- {name: a, query: SELECT 1}\n- {name: A, query: SELECT b}\n":   "item 2: a is item 1 already",
+		"- query_id: " + id + "\n  query: SELECT a FROM t WHERE c = ?\n": "query_id " + id + " is not that of its query, which is q_",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err := newQueries(&queryFile{path: path})
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %s", text, err, want)
 		}
 	}

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -10,13 +12,16 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/cespare/xxhash/v2"
 	"gopkg.in/yaml.v3"
+
+	"freshet/planner/scan"
 )
 
 // SavedQuery is a query as CREATE CACHE saved it: one item of the file.
 type SavedQuery struct {
 	Name     string `yaml:"name,omitempty"`
-	QueryID  string `yaml:"query_id"`
+	QueryID  string `yaml:"query_id,omitempty"` // computed when a person left it out
 	Query    string `yaml:"query"`
 	Database string `yaml:"database,omitempty"`
 	Policy   `yaml:",inline"`
@@ -37,7 +42,11 @@ func (sq *SavedQuery) terms() *terms {
 // queryFile keeps saved queries in a YAML file that a person can read and
 // edit. It is written whole or not at all: to a temporary file, synced, then
 // renamed. An empty path keeps nothing.
-type queryFile struct{ path string }
+type queryFile struct {
+	path string
+	// read says how the server reads text by default.
+	read scan.Options
+}
 
 func (f *queryFile) load() ([]*SavedQuery, error) {
 	if f.path == "" {
@@ -50,19 +59,60 @@ func (f *queryFile) load() ([]*SavedQuery, error) {
 	if err != nil {
 		return nil, err
 	}
+	decoder := yaml.NewDecoder(bytes.NewReader(b))
+	decoder.KnownFields(true)
 	var list []*SavedQuery
-	if err := yaml.Unmarshal(b, &list); err != nil {
+	if err := decoder.Decode(&list); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
+	seen := map[string]int{}
 	for i, sq := range list {
-		if sq == nil {
-			return nil, fmt.Errorf("%s: item %d is empty", f.path, i+1)
-		}
-		if sq.id, err = parseQueryID(sq.QueryID); err != nil {
+		if err := f.verify(sq); err != nil {
 			return nil, fmt.Errorf("%s: item %d: %w", f.path, i+1, err)
+		}
+		for _, name := range []string{sq.QueryID, strings.ToLower(sq.Name)} {
+			if other := seen[name]; name != "" && other != 0 {
+				return nil, fmt.Errorf("%s: item %d: %s is item %d already", f.path, i+1, name, other)
+			}
+			seen[name] = i + 1
 		}
 	}
 	return list, nil
+}
+
+// verify reads an item that a person may have written: the query may be any
+// text, and its id is that of its normalised form (see planner.Plan). An id
+// that belongs to another query would be served under that one's name, and its
+// policy kept for a query that nobody meant.
+func (f *queryFile) verify(sq *SavedQuery) error {
+	switch {
+	case sq == nil:
+		return errors.New("it is empty")
+	case strings.TrimSpace(sq.Query) == "":
+		return errors.New("it has no query")
+	case sq.TTL < 0 || sq.MaxStaleness < 0:
+		return errors.New("want a ttl and a max_staleness above 0, such as 10s")
+	case sq.Consistency != "" && sq.Consistency != LevelBounded.String() && sq.Consistency != LevelSession.String():
+		return fmt.Errorf("consistency %q: want bounded or session", sq.Consistency)
+	}
+	id := xxhash.Sum64String(sq.Query)
+	if sq.QueryID != "" {
+		given, err := parseQueryID(sq.QueryID)
+		if err != nil {
+			return err
+		}
+		if given == id { // normalised, perhaps in a session that reads text in another way
+			sq.id, sq.QueryID = id, queryID(id)
+			return nil
+		}
+	}
+	normal := scan.Normalise(sq.Query, f.read)
+	id = xxhash.Sum64String(normal)
+	if sq.QueryID != "" && !strings.EqualFold(sq.QueryID, queryID(id)) {
+		return fmt.Errorf("query_id %s is not that of its query, which is %s: mend it, or take the query_id out", sq.QueryID, queryID(id))
+	}
+	sq.id, sq.QueryID, sq.Query = id, queryID(id), normal
+	return nil
 }
 
 // parseQueryID reads q_ and 16 hex digits.

@@ -15,6 +15,8 @@ import (
 	"freshet/cache"
 	"freshet/cache/feed"
 	"freshet/planner"
+	"freshet/planner/mysql"
+	"freshet/planner/scan"
 )
 
 // ServerInfo is what the upstream says of itself.
@@ -23,6 +25,8 @@ type ServerInfo struct {
 	Version string // VERSION() or server_version, whole
 	// Collation is the id of collation_server (MySQL and MariaDB).
 	Collation int
+	// SQLMode is the global sql_mode (MySQL and MariaDB) when Freshet started.
+	SQLMode string
 }
 
 // Upstream is one database server and all that is kept of it: its store, its
@@ -104,7 +108,7 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	if c.StoreDir != "" {
 		file = filepath.Join(c.StoreDir, fmt.Sprintf("queries-%s-%s-%s.yaml", t.Dialect, t.Host, t.Port))
 	}
-	if u.Queries, err = newQueries(&queryFile{path: file}); err != nil {
+	if u.Queries, err = newQueries(&queryFile{path: file, read: u.reading()}); err != nil {
 		return nil, fmt.Errorf("saved queries: %w", err)
 	}
 	if u.mode == CacheOff {
@@ -132,12 +136,21 @@ func (u *Upstream) connect(ctx context.Context) error {
 		return u.db.QueryRowContext(ctx, "SHOW server_version").Scan(&u.Server.Version)
 	}
 	err = u.db.QueryRowContext(ctx, `SELECT VERSION(), (SELECT ID FROM information_schema.COLLATIONS
-		WHERE COLLATION_NAME = @@GLOBAL.collation_server AND ID IS NOT NULL LIMIT 1)`).Scan(&u.Server.Version, &u.Server.Collation)
+		WHERE COLLATION_NAME = @@GLOBAL.collation_server AND ID IS NOT NULL LIMIT 1), @@GLOBAL.sql_mode`).Scan(
+		&u.Server.Version, &u.Server.Collation, &u.Server.SQLMode)
 	u.Server.Kind = "mysql"
 	if strings.Contains(u.Server.Version, "MariaDB") {
 		u.Server.Kind = "mariadb"
 	}
 	return err
+}
+
+// reading says how the server reads a text whose session changed nothing.
+func (u *Upstream) reading() scan.Options {
+	if u.Target.Dialect == "postgres" {
+		return scan.Options{Postgres: true, AnsiQuotes: true, NoBackslash: true}
+	}
+	return mysql.ParseMode(u.Server.SQLMode).Options()
 }
 
 // marksOf is what the feed may do to the store. Tests put faults in between.
