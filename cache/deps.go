@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"math/bits"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -45,23 +46,50 @@ func depOfID(kind byte, id uint32) Dep {
 	return Dep(xxhash.Sum64(b[:]))
 }
 
+// ValueHash is the hash of one canonical value (see package canon). A value
+// that several shapes compare is hashed once.
+type ValueHash uint64
+
+// HashValue hashes a canonical value.
+func HashValue(canonical []byte) ValueHash { return ValueHash(xxhash.Sum64(canonical)) }
+
 // A KeyHasher builds the dependency on one key of a shape: Begin, then Value
-// once for each compared column in the shape's order, then Dep. It keeps a
-// buffer, so one that is reused does not allocate. Lengths are written before
-// values, so ("ab","c") and ("a","bc") differ.
-type KeyHasher struct{ buf []byte }
+// once for each compared column in the shape's order, then Dep. A copy of one
+// continues by itself.
+//
+// Each step is a bijection of the state for any value and of the value's hash
+// for any state, so two keys collide only as their values' hashes do, or as
+// two words of 64 bits would by chance. Values are hashed one by one, so
+// ("ab","c") and ("a","bc") differ.
+type KeyHasher struct{ state uint64 }
+
+// The odd constants are those of xxHash64.
+const (
+	hashPrime1 = 0x9E3779B185EBCA87
+	hashPrime2 = 0xC2B2AE3D27D4EB4F
+	hashPrime3 = 0x165667B19E3779F9
+)
 
 // Begin starts a key of shape s.
 func (h *KeyHasher) Begin(s ShapeID) {
-	h.buf = append(h.buf[:0], depKey)
-	h.buf = binary.LittleEndian.AppendUint32(h.buf, uint32(s))
+	var b [5]byte
+	b[0] = depKey
+	binary.LittleEndian.PutUint32(b[1:], uint32(s))
+	h.state = xxhash.Sum64(b[:])
 }
 
-// Value adds one canonical value (see package canon).
-func (h *KeyHasher) Value(canonical []byte) {
-	h.buf = binary.LittleEndian.AppendUint32(h.buf, uint32(len(canonical)))
-	h.buf = append(h.buf, canonical...)
+// Value adds one canonical value.
+func (h *KeyHasher) Value(canonical []byte) { h.Hashed(HashValue(canonical)) }
+
+// Hashed adds one canonical value whose hash is known.
+func (h *KeyHasher) Hashed(v ValueHash) {
+	h.state = (bits.RotateLeft64(h.state, 27) ^ uint64(v)) * hashPrime1
 }
 
-// Dep returns the dependency.
-func (h *KeyHasher) Dep() Dep { return Dep(xxhash.Sum64(h.buf)) }
+// Dep returns the dependency. Every bit of it depends on every bit of the state.
+func (h *KeyHasher) Dep() Dep {
+	d := h.state
+	d = (d ^ d>>33) * hashPrime2
+	d = (d ^ d>>29) * hashPrime3
+	return Dep(d ^ d>>32)
+}

@@ -20,7 +20,7 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 		parents := make(map[nameKey][]nameKey)
 		for _, tb := range tables {
 			key := s.key(tb.Spec.Schema, tb.Spec.Name)
-			fits, err := s.fits(c, &tb.Spec)
+			fits, facts, err := s.fits(c, &tb.Spec)
 			if err != nil {
 				return err
 			}
@@ -31,6 +31,7 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 				continue
 			}
 			delete(s.misfits, key)
+			s.feed.cfg.Tracker.learn(tb, facts)
 			if err := s.parents(c, tb, key, parents); err != nil {
 				return err
 			}
@@ -46,22 +47,24 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 
 // fits tells whether the catalog has the columns that the definition has, by
 // name, type and order.
-func (s *mysqlSource) fits(c *client.Conn, spec *TableSpec) (bool, error) {
-	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+
-		quoteMySQL(spec.Schema)+" AND TABLE_NAME = "+quoteMySQL(spec.Name)+" ORDER BY ORDINAL_POSITION")
+func (s *mysqlSource) fits(c *client.Conn, spec *TableSpec) (bool, tableFacts, error) {
+	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IFNULL(GENERATION_EXPRESSION, '') <> '' FROM information_schema.COLUMNS "+
+		"WHERE TABLE_SCHEMA = "+quoteMySQL(spec.Schema)+" AND TABLE_NAME = "+quoteMySQL(spec.Name)+" ORDER BY ORDINAL_POSITION")
 	if err != nil || len(rows) != len(spec.Columns) {
-		return false, err
+		return false, tableFacts{}, err
 	}
+	facts := tableFacts{derived: make([]bool, len(rows))}
 	for i, col := range spec.Columns {
 		row := rows[i]
 		if !strings.EqualFold(row[0], col.Name) {
-			return false, nil
+			return false, tableFacts{}, nil
 		}
 		if col.Type != "" && !strings.EqualFold(col.Type, row[1]) && !strings.EqualFold(col.Type, row[2]) {
-			return false, nil
+			return false, tableFacts{}, nil
 		}
+		facts.derived[i] = row[3] == "1"
 	}
-	return true, nil
+	return true, facts, nil
 }
 
 // maxAncestors bounds the walk up a chain of foreign keys.

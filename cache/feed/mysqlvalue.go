@@ -13,7 +13,7 @@ func mysqlLayout(m *binlog.TableMap, spec *TableSpec) (layout, bool) {
 	if m == nil || len(m.Columns) != len(spec.Columns) {
 		return layout{}, false
 	}
-	l := layout{at: make([]int, len(m.Columns)), spec: spec}
+	l := layout{at: make([]int, len(m.Columns))}
 	for i := range l.at {
 		l.at[i] = i
 	}

@@ -218,3 +218,42 @@ func TestRollbackAndSubtransactions(t *testing.T) {
 		sh.wantsKey(after, false, "4")
 	})
 }
+
+// TestGeneratedInTheIdentity has replica identities that hold generated
+// columns. PostgreSQL 18 refuses updates of a published table when such a
+// column is not published, so it must not be, or not any more.
+func TestGeneratedInTheIdentity(t *testing.T) {
+	kinds(t, []upstream.Kind{upstream.Postgres18}, func(t *testing.T, s *upstream.Server) {
+		r := newRig(t, s)
+		r.fresh("virtually", "id INT PRIMARY KEY, a INT, b INT GENERATED ALWAYS AS (a * 2) VIRTUAL")
+		r.exec("INSERT INTO virtually VALUES (1, 1)", "ALTER TABLE virtually REPLICA IDENTITY FULL")
+		if _, err := r.tracker.Follow(r.spec("virtually", intKinds)); err == nil || !strings.Contains(err.Error(), "REPLICA IDENTITY DEFAULT") {
+			t.Errorf("a virtual column in the identity: %v", err)
+		}
+		r.exec("UPDATE virtually SET a = 2", "ALTER TABLE virtually REPLICA IDENTITY DEFAULT")
+		byID := r.follow("virtually", intKinds).shape("id", "b")
+		after := r.now()
+		r.exec("UPDATE virtually SET a = 3")
+		r.settle()
+		byID.wantsKey(after, true, "1")
+
+		r.fresh("stored", "id INT PRIMARY KEY, a INT, b INT GENERATED ALWAYS AS (a / 10) STORED")
+		r.exec("INSERT INTO stored VALUES (1, 1)", "ALTER TABLE stored REPLICA IDENTITY FULL")
+		byB := r.follow("stored", intKinds).shape("b", "b")
+		after = r.now()
+		r.exec("UPDATE stored SET a = 2")
+		r.settle()
+		byB.wantsKey(after, false, "0")
+		r.exec("UPDATE stored SET a = 33")
+		r.settle()
+		byB.wantsKey(after, true, "0")
+		byB.wantsKey(after, true, "3")
+		byB.wantsShape(after, false)
+
+		r.exec("ALTER TABLE stored ADD c INT GENERATED ALWAYS AS (a) VIRTUAL")
+		eventually(t, "it is published no more", func() bool {
+			_, err := r.db.Exec("UPDATE stored SET a = a + 1")
+			return err == nil
+		})
+	})
+}

@@ -62,6 +62,16 @@ const pgWorldSQL = `SELECT md5(concat_ws('|',
 const pgNamesSQL = `SELECT concat_ws(':', count(*), sum(c.oid::bigint), sum(hashtext(c.relname)::bigint)) FROM pg_class c
 	WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'`
 
+// pgUnsentKeySQL tells whether the replica identity of c holds a generated
+// column that the publication leaves out: from PostgreSQL 18 on, the server
+// refuses updates and deletes of such a table once it is published. Virtual
+// ones are never published, stored ones if the publication says so.
+const pgUnsentKeySQL = `(current_setting('server_version_num')::int >= 180000 AND EXISTS (SELECT FROM pg_attribute a
+	WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (a.attgenerated = 'v' OR a.attgenerated = 's' AND NOT EXISTS
+		(SELECT FROM pg_publication p WHERE p.pubname = 'freshet' AND to_jsonb(p) ->> 'pubgencols' = 's'))
+	AND (c.relreplident = 'f' OR EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND a.attnum = ANY (x.indkey) AND
+		CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END))))`
+
 // pgTableSQL is what must be known of a table before it is followed.
 const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
 	c.relreplident = 'f' OR EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisvalid AND x.indimmediate AND
@@ -73,7 +83,9 @@ const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
 	EXISTS (SELECT FROM pg_publication_tables t WHERE t.pubname = 'freshet' AND t.schemaname = n.nspname AND t.tablename = c.relname
 		AND (to_jsonb(t) ->> 'rowfilter' IS NOT NULL OR jsonb_array_length(to_jsonb(t) -> 'attnames') <
 			(SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''))),
-	EXISTS (SELECT FROM pg_publication p WHERE p.pubname = 'freshet' AND NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate))
+	EXISTS (SELECT FROM pg_publication p WHERE p.pubname = 'freshet' AND NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate)),
+	` + pgUnsentKeySQL + `,
+	c.relreplident
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid`
 
 // pgTable is a row of pgTableSQL.
@@ -82,7 +94,9 @@ type pgTable struct {
 	kind, persistence                              string
 	identity, parent, owner, published, restricted bool
 	partial                                        bool // the publication leaves kinds of changes out
+	unsentKey                                      bool // see pgUnsentKeySQL
 	print                                          string
+	identityKind                                   string // pg_class.relreplident
 }
 
 func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bool, error) {
@@ -93,7 +107,8 @@ func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bo
 	row := rows[0]
 	is := func(i int) bool { return string(row[i]) == "t" }
 	return pgTable{schema: string(row[0]), name: string(row[1]), kind: string(row[2]), persistence: string(row[3]),
-		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9), partial: is(10)}, true, nil
+		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9), partial: is(10),
+		unsentKey: is(11), identityKind: string(row[12])}, true, nil
 }
 
 func (t *pgTable) full() string { return quoteIdent(t.schema) + "." + quoteIdent(t.name) }
@@ -117,6 +132,9 @@ func (t *pgTable) refuse(user string) error {
 	case !t.identity:
 		// Publishing it would make its updates and deletes fail.
 		return &mendable{"it has no replica identity", "ALTER TABLE " + t.full() + " REPLICA IDENTITY FULL, or give it a primary key"}
+	case t.unsentKey:
+		return &mendable{"its replica identity holds a generated column, which is not published", "ALTER TABLE " + t.full() +
+			" REPLICA IDENTITY DEFAULT, with a primary key"}
 	case t.restricted:
 		return &mendable{"publication " + publication + " leaves rows or columns of it out", "ALTER PUBLICATION " + publication + " DROP TABLE " + t.full()}
 	case t.partial:
@@ -152,25 +170,41 @@ func (s *pgSource) vet(spec *TableSpec) error {
 // tables: that would make updates and deletes fail on those without replica
 // identity.
 func makePublication(ctx context.Context, c *pgconn.PgConn) error {
-	rows, err := pgRows(ctx, c, "SELECT puballtables, pubinsert AND pubupdate AND pubdelete AND pubtruncate FROM pg_publication WHERE pubname = $1", publication)
+	rows, err := pgRows(ctx, c, `SELECT puballtables, pubinsert AND pubupdate AND pubdelete AND pubtruncate,
+		coalesce(to_jsonb(p) ->> 'pubgencols', 's') = 's' FROM pg_publication p WHERE pubname = $1`, publication)
 	if err != nil {
 		return err
 	}
 	if len(rows) == 0 {
 		err := pgExec(ctx, c, "CREATE PUBLICATION "+publication)
-		if code := pgCode(err); code == pgDuplicateObject || code == pgUniqueViolation {
-			return nil // another Freshet was quicker
+		if code := pgCode(err); err != nil && code != pgDuplicateObject && code != pgUniqueViolation {
+			return err
 		}
-		return err
+		// Another Freshet may have been quicker, and this server may know more.
+		if rows, err = pgRows(ctx, c, "SELECT to_jsonb(p) ->> 'pubgencols' = 'n' FROM pg_publication p WHERE pubname = $1", publication); err != nil {
+			return err
+		}
+		if len(rows) == 1 && string(rows[0][0]) == "t" {
+			return pgExec(ctx, c, publishGenerated)
+		}
+		return nil
 	}
 	if string(rows[0][0]) == "t" {
 		return fmt.Errorf("the upstream cannot be followed: publication %s is FOR ALL TABLES; mend: DROP PUBLICATION %s", publication, publication)
 	}
 	if string(rows[0][1]) != "t" {
-		return pgExec(ctx, c, "ALTER PUBLICATION "+publication+" SET (publish = 'insert, update, delete, truncate')")
+		if err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" SET (publish = 'insert, update, delete, truncate')"); err != nil {
+			return err
+		}
+	}
+	if string(rows[0][2]) != "t" {
+		return pgExec(ctx, c, publishGenerated)
 	}
 	return nil
 }
+
+// publishGenerated has stored generated columns published, where they can be.
+const publishGenerated = "ALTER PUBLICATION " + publication + " SET (publish_generated_columns = stored)"
 
 // inspect publishes tables, waits, table by table, until every transaction that
 // may have begun before has ended, and compares their definitions.
@@ -293,7 +327,8 @@ func (s *pgSource) columnsFit(ctx context.Context, c *pgconn.PgConn, spec *Table
 }
 
 // tend takes tables out of the publication that have lost their replica
-// identity: published, their updates and deletes would fail.
+// identity, or have one that is not published whole: their updates and deletes
+// would fail.
 func (s *pgSource) tend(ctx context.Context) {
 	if !s.untidy.Swap(false) {
 		return
@@ -303,9 +338,10 @@ func (s *pgSource) tend(ctx context.Context) {
 	err := s.queries.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		rows, err := pgRows(ctx, c, `SELECT n.nspname, c.relname FROM pg_publication p JOIN pg_publication_rel r ON r.prpubid = p.oid
 			JOIN pg_class c ON c.oid = r.prrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-			WHERE p.pubname = $1 AND c.relreplident <> 'f' AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid
+			WHERE p.pubname = $1 AND (c.relreplident <> 'f' AND NOT EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid
 			AND x.indisvalid AND x.indimmediate AND
-			CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END)`, publication)
+			CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END)
+			OR `+pgUnsentKeySQL+`)`, publication)
 		if err != nil {
 			return err
 		}

@@ -138,7 +138,7 @@ func (r *pgReader) truncate(data []byte) error {
 // pgLayout finds the table's columns in the stream's rows, by name: generated
 // columns are not sent.
 func pgLayout(rel *pgoutput.Relation, spec *TableSpec) layout {
-	l := layout{at: make([]int, len(spec.Columns)), spec: spec}
+	l := layout{at: make([]int, len(spec.Columns))}
 	for i := range spec.Columns {
 		l.at[i] = slices.IndexFunc(rel.Columns, func(c pgoutput.Column) bool { return c.Name == spec.Columns[i].Name })
 	}

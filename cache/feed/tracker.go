@@ -56,8 +56,19 @@ type Table struct {
 	// vetted is set, under Tracker.mu, once the catalog was found to agree
 	// with Spec and everything before that has been applied.
 	vetted  bool
+	facts   tableFacts     // what the catalog says besides; under Tracker.mu
 	stage   stage          // under Tracker.mu
 	watched cache.Position // where it came into the view; under Tracker.mu
+}
+
+// tableFacts is what the feed reads of a table from the catalog itself.
+type tableFacts struct {
+	// derived are the columns computed from others, which some servers leave
+	// out of their log; nil: any may be.
+	derived []bool
+	// image says how much of a row the log has, in the upstream's own words;
+	// mend is what would make tracking exact, "" if it is.
+	image, mend string
 }
 
 // Since returns the position from which on every change of the table is

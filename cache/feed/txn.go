@@ -1,29 +1,15 @@
 package feed
 
 import (
-	"encoding/binary"
 	"slices"
 
 	"freshet/cache"
-	"freshet/cache/canon"
 	"freshet/cache/feed/row"
 )
 
 // maxDeps bounds the keys kept of one transaction (8 bytes each). A larger one
 // marks its tables whole.
 const maxDeps = 1 << 19
-
-// layout maps a table's columns to those of a row image and makes values
-// canonical. It belongs to one pair of table map and definition.
-type layout struct {
-	// at[i] is the place in the image of the table's column i, -1 if it is not
-	// there.
-	at []int
-	// canonical appends the canonical form of column i, from a value as the
-	// stream has it; ok is false when its equality is not proven.
-	canonical func(dst []byte, i int, raw []byte) ([]byte, bool)
-	spec      *TableSpec
-}
 
 // txn is one transaction being applied. It belongs to the stream's goroutine
 // and is reused. Nothing is marked before its end: its position is not known
@@ -33,20 +19,43 @@ type txn struct {
 	view view
 
 	deps    []cache.Dep
+	recent  [recentDeps]cache.Dep // some of deps, to leave repetitions out
+	crowded bool                  // recent is in use
 	touched map[*followed]*touch
-	all     bool // everything changed
+	last    *touch   // the one asked for last
+	spare   []*touch // of earlier transactions
+	all     bool     // everything changed
 	schema  []nameKey
 
-	hash  cache.KeyHasher
-	value []byte
+	state rowState
 }
+
+// recentDeps is how many keys are remembered to leave repetitions out;
+// shortDeps is up to how many repetitions do not matter.
+const (
+	recentDeps = 1 << 10
+	shortDeps  = 64
+)
 
 // touch is what a transaction does to one table.
 type touch struct {
+	of    *followed
 	rows  bool // some row changed
 	whole bool // its keys are not worth keeping
 	gone  bool // its definition changed
+	// marks says of each shape what is marked once for all rows.
+	marks []shapeMarks
+	seen  uint64 // rows looked at
+	keys  uint64 // keys among txn.deps
 }
+
+// shapeMarks are marks that every row would repeat.
+type shapeMarks uint8
+
+const (
+	markKey shapeMarks = 1 << iota // the key of a shape that compares nothing
+	markAll                        // what every answer of the shape depends on
+)
 
 func newTxn(a *applier) *txn {
 	return &txn{a: a, touched: make(map[*followed]*touch)}
@@ -59,17 +68,39 @@ func (t *txn) begin() {
 }
 
 func (t *txn) reset() {
-	t.deps = t.deps[:0]
+	t.forget()
+	for _, tc := range t.touched {
+		tc.of = nil
+		t.spare = append(t.spare, tc)
+	}
 	clear(t.touched)
-	t.all, t.schema = false, t.schema[:0]
+	t.last, t.all, t.schema = nil, false, t.schema[:0]
+}
+
+// forget drops the keys.
+func (t *txn) forget() {
+	t.deps = t.deps[:0]
+	if t.crowded {
+		t.crowded = false
+		clear(t.recent[:])
+	}
 }
 
 func (t *txn) touch(f *followed) *touch {
+	if t.last != nil && t.last.of == f {
+		return t.last
+	}
 	tc := t.touched[f]
 	if tc == nil {
-		tc = new(touch)
+		if n := len(t.spare); n > 0 {
+			tc, t.spare = t.spare[n-1], t.spare[:n-1]
+		} else {
+			tc = new(touch)
+		}
+		*tc = touch{of: f, marks: append(tc.marks[:0], make([]shapeMarks, len(f.shapes))...)}
 		t.touched[f] = tc
 	}
+	t.last = tc
 	return tc
 }
 
@@ -125,15 +156,19 @@ func (t *txn) everything() { t.all = true }
 
 // row applies one changed row of a table that wantsRows.
 func (t *txn) row(f *followed, kind row.Kind, l *layout, images *row.Images) {
-	t.a.counts.rows.Add(1)
+	tc := t.touch(f)
+	tc.seen++
 	if len(t.deps) >= maxDeps {
 		t.coarsen()
 	}
-	if t.touched[f].whole {
+	if tc.whole {
 		return
 	}
-	for _, sh := range f.shapes {
-		t.shape(sh, kind, l, images)
+	t.state.begin(f.plan, kind, l, images)
+	for i := range f.plan.shapes {
+		if sp := &f.plan.shapes[i]; t.state.touches(sp) {
+			t.shape(tc, i, sp)
+		}
 	}
 }
 
@@ -144,111 +179,50 @@ func (t *txn) coarsen() {
 			tc.whole = true
 		}
 	}
-	t.deps = t.deps[:0]
+	t.forget()
 }
 
-func (t *txn) shape(sh *Shape, kind row.Kind, l *layout, images *row.Images) {
-	if kind == row.Update && sh.spec.Reads != nil && t.unread(sh, l, images) {
+// shape notes the keys that the row had and has.
+func (t *txn) shape(tc *touch, i int, sp *shapePlan) {
+	if sp.single() {
+		tc.marks[i] |= markKey
 		return
 	}
-	var before, after cache.Dep
-	known, none := true, true
-	if kind != row.Insert {
-		dep, found, ok := t.key(sh, l, images.Old, nil)
-		known = known && ok
+	var was cache.Dep
+	had := false
+	if t.state.kind != row.Insert {
+		dep, found, ok := t.state.key(sp, before)
+		if !ok {
+			tc.marks[i] |= markAll
+		}
 		if found {
-			before, none = dep, false
-			t.deps = append(t.deps, dep)
+			was, had = dep, true
+			t.add(tc, dep)
 		}
 	}
-	if kind != row.Delete {
-		dep, found, ok := t.key(sh, l, images.New, images.Old)
-		known = known && ok
-		if found && (none || dep != before) {
-			after = dep
-			t.deps = append(t.deps, after)
+	if t.state.kind != row.Delete {
+		dep, found, ok := t.state.key(sp, after)
+		if !ok {
+			tc.marks[i] |= markAll
 		}
-	}
-	if !known {
-		t.add(cache.DepOfShape(sh.ID))
-		t.a.counts.shape.Add(1)
+		if found && !(had && dep == was) {
+			t.add(tc, dep)
+		}
 	}
 }
 
-// add appends a dependency unless it is the newest one already.
-func (t *txn) add(dep cache.Dep) {
-	if n := len(t.deps); n > 0 && t.deps[n-1] == dep {
-		return
+// add notes a key, unless it was noted lately.
+func (t *txn) add(tc *touch, dep cache.Dep) {
+	if len(t.deps) >= shortDeps {
+		t.crowded = true
+		slot := &t.recent[dep%recentDeps]
+		if *slot == dep {
+			return
+		}
+		*slot = dep
 	}
 	t.deps = append(t.deps, dep)
-}
-
-// unread tells whether an update is proven to have changed none of the columns
-// that the shape reads.
-func (t *txn) unread(sh *Shape, l *layout, images *row.Images) bool {
-	for _, i := range sh.spec.Reads {
-		at := l.at[i]
-		if at < 0 || at >= len(images.New) {
-			return false
-		}
-		before, after := images.Old[at], images.New[at]
-		switch {
-		case after.State == row.Unchanged:
-		case after.State == row.Absent && before.State != row.Absent:
-			// A minimal image holds what the statement wrote.
-		case after.State == row.Null && before.State == row.Null:
-		case after.State == row.Present && before.State == row.Present && string(after.Raw) == string(before.Raw):
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// key hashes the shape's columns of one image. found is false when a column is
-// NULL, which no comparison finds; ok is false when a column is not known or
-// its equality or order is not proven. Columns that the new image leaves out
-// have the value they had before.
-func (t *txn) key(sh *Shape, l *layout, image, before []row.Value) (dep cache.Dep, found, ok bool) {
-	t.hash.Begin(sh.ID)
-	for _, i := range sh.spec.Equal {
-		if found, ok = t.canonical(i, l, image, before); !found || !ok {
-			return 0, false, ok
-		}
-		t.hash.Value(t.value)
-	}
-	if i := sh.spec.Range; i >= 0 {
-		if found, ok = t.canonical(i, l, image, before); !found || !ok {
-			return 0, false, ok
-		}
-		ordinal, ok := canon.Ordinal(l.spec.Columns[i].Kind, t.value)
-		if !ok {
-			return 0, false, false
-		}
-		t.value = binary.BigEndian.AppendUint64(t.value[:0], ordinal>>sh.spec.Level)
-		t.hash.Value(t.value)
-	}
-	return t.hash.Dep(), true, true
-}
-
-// canonical puts the canonical form of column i into t.value.
-func (t *txn) canonical(i int, l *layout, image, before []row.Value) (found, ok bool) {
-	at := l.at[i]
-	if at < 0 || at >= len(image) {
-		return false, false
-	}
-	v := image[at]
-	if (v.State == row.Absent || v.State == row.Unchanged) && before != nil {
-		v = before[at]
-	}
-	switch v.State {
-	case row.Null:
-		return false, true
-	case row.Present:
-		t.value, ok = l.canonical(t.value[:0], i, v.Raw)
-		return ok, ok
-	}
-	return false, false
+	tc.keys++
 }
 
 // end marks everything the transaction changed and then, and only then, moves
@@ -290,18 +264,17 @@ func (t *txn) mark(at cache.Position) {
 		a.marks.Mark(dep, at)
 	}
 	a.counts.key.Add(uint64(len(t.deps)))
-	gone := make(map[nameKey]*Table)
-	for f, tc := range t.touched {
-		switch {
-		case tc.whole:
-			a.markWhole(f, at)
-			a.counts.table.Add(1)
-		case f.table != nil:
-			a.marks.Mark(cache.DepOfTable(f.table.ID), at)
+	var gone map[nameKey]*Table
+	lose := func(key nameKey, tb *Table) {
+		if gone == nil {
+			gone = make(map[nameKey]*Table)
 		}
-		a.markOld(f, at)
+		gone[key] = tb
+	}
+	for f, tc := range t.touched {
+		t.markTable(f, tc, at)
 		if tc.gone && f.table != nil {
-			gone[f.key] = f.table
+			lose(f.key, f.table)
 		}
 	}
 	if len(t.schema) > 0 {
@@ -309,11 +282,36 @@ func (t *txn) mark(at cache.Position) {
 		// its view; its definition may have been read before this change.
 		for key, tb := range a.tracker.all() {
 			if slices.Contains(t.schema, key) {
-				gone[key] = tb
+				lose(key, tb)
 			}
 		}
 	}
 	if len(gone) > 0 {
 		a.tracker.goneFor(gone)
 	}
+}
+
+// markTable marks what the transaction did to one table, but for keys.
+func (t *txn) markTable(f *followed, tc *touch, at cache.Position) {
+	a := t.a
+	a.counts.rows.Add(tc.seen)
+	switch {
+	case tc.whole:
+		a.markWhole(f, at)
+		a.counts.table.Add(1)
+		return
+	case f.table != nil:
+		a.marks.Mark(cache.DepOfTable(f.table.ID), at)
+		for i, m := range tc.marks {
+			if m&markKey != 0 {
+				a.marks.Mark(f.plan.shapes[i].key, at)
+				a.counts.key.Add(1)
+			}
+			if m&markAll != 0 {
+				a.marks.Mark(f.plan.shapes[i].all, at)
+				a.counts.shape.Add(1)
+			}
+		}
+	}
+	a.markOld(f, at)
 }

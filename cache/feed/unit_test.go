@@ -51,6 +51,7 @@ func (b *bench) table(name string, columns int) *Table {
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	b.tracker.learn(tb, tableFacts{derived: make([]bool, columns)})
 	b.tracker.takeUp([]*Table{tb})
 	return tb
 }
@@ -77,7 +78,7 @@ func TestMarksOfRandomChanges(t *testing.T) {
 		shapes = append(shapes, b.tracker.ShapeOf(tb, spec))
 	}
 	l := intLayout
-	l.at, l.spec = []int{0, 1, 2, 3}, &tb.Spec
+	l.at = []int{0, 1, 2, 3}
 	tx := newTxn(b.applier)
 	for raw := uint64(101); raw < 5000; raw++ {
 		kind := row.Kind(1 + rng.IntN(3))
@@ -146,6 +147,10 @@ func partly(rng *rand.Rand, kind row.Kind, before, after []row.Value) row.Images
 		case 2:
 			if kind == row.Update && !same {
 				images.New[i] = row.Value{State: row.Altered}
+			}
+		case 3:
+			if kind == row.Update && same {
+				images.Old[i], images.New[i] = row.Value{}, row.Value{}
 			}
 		}
 	}
@@ -486,7 +491,7 @@ func BenchmarkRow(b *testing.B) {
 		bn.tracker.ShapeOf(tb, ShapeSpec{Equal: equal, Range: -1})
 	}
 	l := intLayout
-	l.at, l.spec = []int{0, 1, 2}, &tb.Spec
+	l.at = []int{0, 1, 2}
 	v := row.Value{State: row.Present, Raw: []byte("12345")}
 	images := row.Images{Old: []row.Value{v, v, v}, New: []row.Value{v, v, {State: row.Present, Raw: []byte("7")}}}
 	tx := newTxn(bn.applier)

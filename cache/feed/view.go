@@ -19,6 +19,8 @@ type followed struct {
 	key    nameKey
 	table  *Table   // nil when only old definitions or children are left
 	shapes []*Shape // the table's, as of the view
+	plan   *rowPlan // of the shapes; nil without a table
+	vetted bool     // the table was when the plan was made
 	// old are definitions that are gone but that a session may still be about
 	// to use: it may have computed its dependencies just before. Any change
 	// marks all of them, until they are dropped (see expire).
@@ -95,7 +97,14 @@ func (t *Tracker) adopt() {
 	}
 	for key, tb := range t.tables {
 		f := t.view.entry(key)
-		f.table, f.shapes = tb, slices.Clone(tb.shapes)
+		f.table, f.vetted = tb, tb.vetted
+		// Shapes are only ever added, so as many are the same.
+		if was := old.byName[key]; was != nil && was.table == tb && len(was.shapes) == len(tb.shapes) && was.vetted == tb.vetted {
+			f.shapes, f.plan = was.shapes, was.plan
+		} else {
+			f.shapes = slices.Clone(tb.shapes)
+			f.plan = newRowPlan(tb, f.shapes)
+		}
 		for _, child := range tb.Spec.CascadesTo {
 			f.cascades = append(f.cascades, t.follower.key(child[0], child[1]))
 		}
@@ -227,6 +236,13 @@ func (t *Tracker) again(tables []*Table) {
 			tb.stage = stageWatched
 		}
 	}
+}
+
+// learn notes what the catalog says of a table, before it is taken up.
+func (t *Tracker) learn(tb *Table, facts tableFacts) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	tb.facts = facts
 }
 
 // takeUp says that the table's definition is the catalog's, and that every
