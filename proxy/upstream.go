@@ -51,7 +51,8 @@ type Upstream struct {
 	feedOff      string // why, when Feed is nil
 	db           *sql.DB
 	generation   atomic.Uint64 // of the server's defaults, see defaults.go
-	dialect      sync.Map      // the Protocol's own, see Shared
+	unseen       unseen
+	dialect      sync.Map // the Protocol's own, see Shared
 }
 
 // Shared is a value of the dialect's own, made once for each key and shared by
@@ -116,6 +117,7 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	} else if u.Store, err = cache.New(cache.Options{LimitBytes: c.storeLimit()}); err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
+	u.unseen.may.Store(u.Server.Kind == "mariadb")
 	u.startFeed(ctx, c)
 	return u, nil
 }
@@ -173,7 +175,7 @@ func (u *Upstream) startFeed(ctx context.Context, c Config) {
 		u.feedOff = "--feed off"
 	} else if f, err := feed.Open(ctx, feed.Config{
 		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), Store: marksOf(u.Store), Tracker: tracker, Log: u.log,
-		OnSchemaChange: u.Planner.SchemaChanged,
+		OnSchemaChange: u.schemaChanged,
 	}); err != nil {
 		u.feedOff = err.Error()
 	} else {

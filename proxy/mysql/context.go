@@ -20,9 +20,14 @@ func (h *handler) rekey() {
 		return
 	}
 	h.context = h.s.Upstream.Context(h.canonicalContext(k))
+	h.dirtyReads = strings.EqualFold(h.value("transaction_isolation"), readUncommitted) || strings.EqualFold(h.value("tx_isolation"), readUncommitted)
 	h.scope = planner.Scope{Database: h.db, User: h.s.User, SQLMode: h.value("sql_mode"), Charset: h.value("character_set_client")}
 	h.scopeID = h.s.Upstream.Planner.Scope(h.scope)
 }
+
+// readUncommitted is the isolation level whose answers may show what is never
+// committed: they are not kept.
+const readUncommitted = "READ-UNCOMMITTED"
 
 // canonicalContext is everything besides text and parameters that can change
 // the bytes of an answer. Each part's length is written, so parts cannot run

@@ -43,16 +43,22 @@ type handler struct {
 	context  uint64
 	scope    planner.Scope
 	scopeID  planner.ScopeID
+	// dirtyReads: the isolation level is READ UNCOMMITTED.
+	dirtyReads bool
 
 	// status is the server's last word on the transaction; hold says what
 	// keeps the link from being given back.
 	status wire.Status
 	shows  shows
-	// untold is what the client would have been told with an OK of its own,
+	// between: the last transaction has ended and, autocommit being off, the
+	// next has not begun. Without autocommit that is all that tells when nothing
+	// of the session's is on its link.
+	between bool
+	// withheld is what the client would have been told with an OK of its own,
 	// but came with one of ours; its next OK brings it.
-	untold []byte
-	hold   hold
-	owed   owed
+	withheld []byte
+	hold     hold
+	owed     owed
 
 	// lastID is the session's LAST_INSERT_ID(), wherever it last was known.
 	lastID uint64

@@ -64,14 +64,15 @@ type owed struct {
 	collation bool // collation_connection
 	lastID    bool // LAST_INSERT_ID()
 	found     bool // FOUND_ROWS() of a read with an offset
+	settings  bool // the session's settings: they may have changed unseen
 	changes   bool // the server marked a change and did not say which
 	unknown   bool // and it may be one that it never names
 }
 
 // unsure says whether the session's state is not known until it is asked.
-func (o owed) unsure() bool { return o.status || o.collation || o.changes }
+func (o owed) unsure() bool { return o.status || o.collation || o.changes || o.settings }
 
 // mayLookup says whether an answer from the store is this session's answer.
 func (h *handler) mayLookup() bool {
-	return h.hold&opaque == 0 && !h.inTransaction() && !h.owed.unsure()
+	return h.hold&opaque == 0 && !h.inTransaction() && !h.owed.unsure() && !h.dirtyReads
 }

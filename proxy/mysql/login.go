@@ -173,7 +173,7 @@ func (h *handler) entered() {
 // welcome lets the client in.
 func (h *handler) welcome() {
 	h.status, h.shows = h.base.status, h.base.shows
-	h.past = past{elsewhere: true, foundElsewhere: true}
+	h.past, h.between = past{elsewhere: true, foundElsewhere: true}, true
 	ok := wire.OK{Status: h.status}
 	if h.db != "" && h.base.shows.schema {
 		ok.State = wire.AppendStateChange(nil, wire.StateChange{Kind: wire.TrackSchema, Value: []byte(h.db)})

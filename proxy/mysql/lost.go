@@ -8,7 +8,7 @@ import (
 // of cannot be ended; a transaction, or state that was on the link, is gone,
 // and the client must not go on as if it were not.
 func (h *handler) LinkLost(err error) {
-	gone := h.inTransaction() || h.hold&lasting != 0 || h.phase == phaseFile
+	gone := h.inTransaction() && !h.between || h.hold&lasting != 0 || h.phase == phaseFile
 	pending, first, started := h.pendingReply()
 	h.abandonReplies()
 	h.owed = owed{}

@@ -25,8 +25,14 @@ func (h *handler) prepare(p []byte) bool {
 		h.stage.asked = true
 		h.s.Forwarded(nil, "a prepare")
 	}
-	s := &statement{text: string(text), meaning: h.meaning(), context: h.context, effects: scanText(text, h.scope.SQLMode)}
-	return h.forward(nil, expect{cmd: wire.ComStmtPrepare, first: h.commandSeq() + 1, stmt: s})
+	eff := scanText(text, h.scope.SQLMode)
+	var instead []byte
+	if h.untold(eff) {
+		text = scoped(text, h.scope.SQLMode)
+		instead = append([]byte{byte(wire.ComStmtPrepare)}, text...)
+	}
+	s := &statement{text: string(text), meaning: h.meaning(), context: h.context, effects: eff}
+	return h.forward(instead, expect{cmd: wire.ComStmtPrepare, first: h.commandSeq() + 1, stmt: s})
 }
 
 // prepared takes in the server's id for a statement and puts the session's own

@@ -43,7 +43,17 @@ func (h *handler) query(p []byte) bool {
 	if plain, ok := withoutHint(p, q.Text); ok {
 		return h.forward(plain, expect{cmd: wire.ComQuery, first: 1})
 	}
+	if h.untold(h.stage.effects) {
+		head := p[:len(p)-len(q.Text)]
+		return h.forward(append(bytes.Clone(head), scoped(q.Text, h.scope.SQLMode)...), expect{cmd: wire.ComQuery, first: 1})
+	}
 	return h.forward(nil, expect{cmd: wire.ComQuery, first: h.commandSeq() + 1})
+}
+
+// untold says whether a statement may set variables in a way that the server's
+// session tracking does not tell of.
+func (h *handler) untold(eff effects) bool {
+	return eff&effUnscoped != 0 && h.s.Upstream.Server.Kind == "mariadb"
 }
 
 // withoutHint blanks one of Freshet's own hints in a command's payload, whose
@@ -118,6 +128,8 @@ func (h *handler) passBy() {
 	switch {
 	case h.inTransaction():
 		h.s.InTransaction(nil)
+	case h.dirtyReads:
+		h.s.Forwarded(nil, "READ UNCOMMITTED shows what may never be committed")
 	case h.hold&opaque != 0:
 		h.stage.keepable = true // at another time
 		h.s.Forwarded(nil, "the session has "+(h.hold&opaque).String())

@@ -215,7 +215,7 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 	}
 	marked := ok.Status.Has(wire.StatusStateChanged)
 	legacyEOF := event == wire.EventEnd && !h.link().caps.Has(wire.ClientDeprecateEOF)
-	if !marked && len(ok.State) == 0 && (len(h.untold) == 0 || legacyEOF || e.swallow) {
+	if !marked && len(ok.State) == 0 && (len(h.withheld) == 0 || legacyEOF || e.swallow) {
 		if e.swallow {
 			return actDrop
 		}
@@ -228,12 +228,12 @@ func (h *handler) resultOver(e *expect, event wire.Event, hd wire.Header) action
 	seen := ok
 	seen.State = h.takeChanges(ok.State, e)
 	if e.swallow {
-		h.untold = append(h.untold, seen.State...)
+		h.withheld = append(h.withheld, seen.State...)
 		return actDrop
 	}
-	if len(h.untold) > 0 {
-		seen.State = append(h.untold, seen.State...)
-		h.untold = nil
+	if len(h.withheld) > 0 {
+		seen.State = append(h.withheld, seen.State...)
+		h.withheld = nil
 	}
 	packet, mark := wire.BeginPacket(h.reply.packet[:0])
 	h.reply.packet, _ = wire.EndPacket(seen.Append(packet, h.caps), mark, hd.Seq)

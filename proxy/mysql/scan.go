@@ -42,6 +42,8 @@ const (
 	effComputed                       // SET to what is computed, or of user variables among others
 	effUnlogged                       // names sql_log_bin
 	effConnection                     // asks for CONNECTION_ID()
+	effUnscoped                       // SET @@name without SESSION or GLOBAL
+	effEnds                           // COMMIT, ROLLBACK: ends the transaction
 )
 
 // firstWords says what a statement's first word makes of it. Words that are
@@ -49,7 +51,7 @@ const (
 var firstWords = map[string]effects{
 	"SELECT": effRead, "WITH": effRead, "TABLE": effRead, "VALUES": effRead,
 	"INSERT": effInsert, "UPDATE": 0, "DELETE": 0, "REPLACE": effInsert, "LOAD": effInsert, "TRUNCATE": 0, "ALTER": effConsole, "CREATE": effConsole | effInsert,
-	"DROP": effConsole, "RENAME": 0, "GRANT": 0, "REVOKE": 0, "START": effQuiet, "COMMIT": 0, "ROLLBACK": 0, "SAVEPOINT": 0,
+	"DROP": effConsole, "RENAME": 0, "GRANT": 0, "REVOKE": 0, "START": effQuiet, "COMMIT": effEnds, "ROLLBACK": effEnds, "SAVEPOINT": 0,
 	"RELEASE": 0, "SHOW": effConsole | effQuiet, "DESCRIBE": effQuiet, "DESC": effQuiet, "EXPLAIN": effConsole, "ANALYZE": 0, "OPTIMIZE": 0, "CHECK": 0,
 	"CHECKSUM": effQuiet, "REPAIR": 0, "HELP": effQuiet, "DO": 0, "FLUSH": effConsole, "RESET": 0, "PURGE": 0,
 	"SET": effSet | effConsole | effQuiet, "USE": effUse | effQuiet, "HANDLER": effHandler, "XA": effXA, "LOCK": effLock, "UNLOCK": effUnlock,
@@ -72,8 +74,7 @@ const longestWord = len("SQL_CALC_FOUND_ROWS")
 // a string.
 func scanText(text []byte, sqlMode string) effects {
 	r := textReader{limit: 2, text: unsafe.String(unsafe.SliceData(text), len(text)), first: true}
-	sc := scan.New(r.text, scan.Options{AnsiQuotes: strings.Contains(sqlMode, "ANSI_QUOTES"),
-		NoBackslash: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES")})
+	sc := scan.New(r.text, scanOptions(sqlMode))
 	for {
 		t := sc.Next()
 		switch t.Kind {
@@ -154,6 +155,49 @@ func (r *textReader) variable(s string) {
 	case name == "SQL_LOG_BIN" || name == "PSEUDO_THREAD_ID":
 		r.eff |= words[name]
 	}
+	switch {
+	case r.verb != "SET" || strings.IndexByte(s, '.') >= 0:
+	case nextTransaction[strings.Trim(name, "`")]:
+		r.eff |= effNextTrans
+	default:
+		r.eff |= effUnscoped
+	}
+}
+
+// nextTransaction are the variables that, set without a scope, hold for the
+// next transaction only.
+var nextTransaction = map[string]bool{"TRANSACTION_ISOLATION": true, "TX_ISOLATION": true, "TRANSACTION_READ_ONLY": true, "TX_READ_ONLY": true}
+
+// scoped writes SESSION before the variables that a SET names without a scope,
+// which means the same; MariaDB's session tracking does not tell of a change
+// that was made without (seen on 10.11).
+func scoped(text []byte, sqlMode string) []byte {
+	in := string(text)
+	sc := scan.New(in, scanOptions(sqlMode))
+	var out []byte
+	copied, target := 0, false
+	var name scan.Token // the target at hand
+	for {
+		t := sc.Next()
+		if t.Kind == scan.End || t.Kind == scan.Broken {
+			return append(out, in[copied:]...)
+		}
+		word := in[t.Start:t.End]
+		if name.End > 0 && (word == "=" || word == ":=") {
+			out = append(append(out, in[copied:name.Start]...), "@@session."...)
+			copied = name.Start + len("@@")
+		}
+		name = scan.Token{}
+		if target && t.Kind == scan.Variable && strings.HasPrefix(word, "@@") && strings.IndexByte(word, '.') < 0 &&
+			!nextTransaction[strings.Trim(upper(word), "@`")] {
+			name = t
+		}
+		target = strings.EqualFold(word, "SET") || word == ","
+	}
+}
+
+func scanOptions(sqlMode string) scan.Options {
+	return scan.Options{AnsiQuotes: strings.Contains(sqlMode, "ANSI_QUOTES"), NoBackslash: strings.Contains(sqlMode, "NO_BACKSLASH_ESCAPES")}
 }
 
 func (r *textReader) word(w string) {
@@ -194,6 +238,8 @@ func (r *textReader) pair(w string) {
 		r.first, r.eff = true, r.eff&^effQuiet // the statement that it is for
 	case r.verb == "SET" && w == "TRANSACTION" && r.prev == "SET":
 		r.eff |= effNextTrans
+	case r.verb == "ROLLBACK" && w == "TO":
+		r.eff &^= effEnds
 	case r.verb == "SET" && strings.HasPrefix(w, "SESSION_TRACK_"):
 		r.eff |= effTracking
 	}

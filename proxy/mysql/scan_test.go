@@ -29,6 +29,14 @@ func TestScanText(t *testing.T) {
 		"INSERT INTO t VALUES (1)":                    effInsert,
 		"SET NAMES utf8mb4":                           effSet | effConsole | effQuiet,
 		"SET sql_mode = f()":                          effSet | effConsole | effComputed,
+		"SET @@time_zone = 'x'":                       effSet | effConsole | effQuiet | effUnscoped,
+		"SET @@session.time_zone = 'x'":               effSet | effConsole | effQuiet,
+		"SET @@transaction_isolation = 'x'":           effSet | effConsole | effQuiet | effNextTrans,
+		"SET @@`tx_isolation` := 'x'":                 effSet | effConsole | effQuiet | effNextTrans,
+		"COMMIT AND CHAIN":                            effEnds,
+		"ROLLBACK":                                    effEnds,
+		"ROLLBACK TO SAVEPOINT s":                     0,
+		"ROLLBACK WORK TO s":                          0,
 		"SET ROLE r":                                  effSet | effConsole | effQuiet | effRole,
 		"SET TRANSACTION READ ONLY":                   effSet | effConsole | effQuiet | effNextTrans,
 		"SET SESSION TRANSACTION READ ONLY":           effSet | effConsole | effQuiet,
@@ -67,6 +75,20 @@ func TestScanText(t *testing.T) {
 	}
 	if got := scanText([]byte(`SELECT 'a\', @b'`), ""); got != effRead {
 		t.Errorf("a backslash that escapes: %b", got)
+	}
+}
+
+func TestScoped(t *testing.T) {
+	for text, want := range map[string]string{
+		"SET @@time_zone='+01:00', @@ sql_mode = ''":               "SET @@session.time_zone='+01:00', @@ sql_mode = ''",
+		"set @@`time_zone` := 1,@@a=@@b, @@global.c=@@d":           "set @@session.`time_zone` := 1,@@session.a=@@b, @@global.c=@@d",
+		"SET @x = @@a, @@tx_isolation='y', @@local.b = (@@c = 1)":  "SET @x = @@a, @@tx_isolation='y', @@local.b = (@@c = 1)",
+		"SET NAMES utf8mb4, @@a = 1; SELECT '@@b = 1', @@c = 2":    "SET NAMES utf8mb4, @@session.a = 1; SELECT '@@b = 1', @@session.c = 2",
+		"/* SET @@a = 1 */ SET /* , */ @@a /**/ = /**/ 1 -- @@b=1": "/* SET @@a = 1 */ SET /* , */ @@session.a /**/ = /**/ 1 -- @@b=1",
+	} {
+		if got := string(scoped([]byte(text), "")); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", text, got, want)
+		}
 	}
 }
 

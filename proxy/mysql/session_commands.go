@@ -63,11 +63,11 @@ func (h *handler) forget() {
 		h.s.DropLink()
 	}
 	h.hold, h.owed = 0, owed{}
-	h.status = h.base.status
+	h.status, h.between = h.base.status, true
 	h.settings = nil
 	h.statements = nil
 	h.lastID = 0
-	h.untold = nil
+	h.withheld = nil
 	h.past = past{}
 }
 

@@ -90,6 +90,7 @@ const (
 // change answers or errors, and all are in the key.
 var replayable = map[string]form{
 	resultsCollation:                  formNumber,
+	"autocommit":                      formText,
 	"big_tables":                      formText,
 	"character_set_client":            formCharset,
 	"character_set_connection":        formCharset,
@@ -228,9 +229,9 @@ func boolInt(b bool) int {
 }
 
 // passing are variables that say nothing of later answers, or that the
-// session follows by other means (autocommit: the status flags).
+// session follows by other means.
 var passing = map[string]bool{
-	"autocommit": true, "statement_id": true, "last_gtid": true, "gtid_next": false, "last_insert_id": true, "identity": true,
+	"statement_id": true, "last_gtid": true, "gtid_next": false, "last_insert_id": true, "identity": true,
 	"warning_count": true, "error_count": true,
 }
 

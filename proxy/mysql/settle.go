@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"freshet/planner"
 	"strconv"
+	"strings"
 
 	"freshet/cache"
 	wire "freshet/protocol/mysql"
@@ -140,7 +141,9 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 	if eff&effNextTrans == 0 && !h.inTransaction() && !t.Failed {
 		h.hold &^= holdNextTrans
 	}
+	h.between = !h.status.Has(wire.StatusInTrans) && (eff&(effEnds|effMany) == effEnds && !t.Failed || h.between && eff&effQuiet != 0)
 	h.unlogged = h.unlogged || eff&effUnlogged != 0
+	h.owed.settings = h.owed.settings || !safe && eff&effQuiet == 0 && h.s.Upstream.SettingsChangeUnseen()
 	mariadb := h.s.Upstream.Server.Kind == "mariadb"
 	if mariadb && eff&effComputed != 0 || eff&effRead != 0 && e.planned && e.class == planner.ClassOther {
 		// MariaDB does not tell every setting that such a SET changes, and a
@@ -198,6 +201,9 @@ func (h *handler) takeChange(c wire.StateChange, e *expect) bool {
 			h.shows.change(name, value)
 		}
 		h.variable(name, value)
+		if h.untold(e.effects) {
+			return false // the server would not have told without our SESSION
+		}
 		return h.shows.variable(name) || h.hold&holdTracking != 0
 	case wire.TrackSchema:
 		h.useDatabase(string(c.Value))
@@ -242,9 +248,12 @@ func (h *handler) conclude() bool {
 	case h.uncounted != nil:
 		h.internal("SELECT FOUND_ROWS()", h.heardFound)
 		return false
-	case h.inTransaction():
+	case h.inTransaction() && !h.between:
 		h.s.Link.PinnedBy = "transaction"
 		return true
+	case h.owed.settings:
+		h.askSettings()
+		return false
 	case h.owed.collation && h.hold&holdDiagnostics == 0:
 		h.internal("SELECT @@collation_connection", h.heardCollation)
 		return false
@@ -284,6 +293,53 @@ func (h *handler) askStatus() {
 		option = wire.OptionMultiStatementsOn
 	}
 	h.ask1([]byte{byte(wire.ComSetOption), option, 0}, expect{})
+}
+
+// askSettings asks for the session variables that can be replayed, and for
+// those that hold for a moment.
+func (h *handler) askSettings() {
+	names := make([]string, 0, len(replayable))
+	var text strings.Builder
+	for name := range replayable {
+		if _, ok := h.base.initial[name]; ok && name != resultsCollation {
+			names = append(names, name)
+			text.WriteString(", IFNULL(@@" + name + ", '')")
+		}
+	}
+	text.WriteString(", @@insert_id <> 0 OR ABS(@@timestamp - UNIX_TIMESTAMP(SYSDATE(6))) > 1")
+	h.internal("SELECT CONCAT_WS('\n'"+text.String()+")", func(a *answer) { h.heardSettings(names, a) })
+}
+
+func (h *handler) heardSettings(names []string, a *answer) {
+	h.owed.settings = false
+	h.past.away()
+	h.past.yielded = h.past.yielded || h.hold&holdDiagnostics != 0
+	values := strings.Split(a.cell, "\n")
+	if a.failed || len(values) != len(names)+1 {
+		h.hold |= holdUnknown
+		return
+	}
+	for i, name := range names {
+		if value := asShown(values[i], h.value(name)); value != h.value(name) {
+			h.variable(name, value)
+		}
+	}
+	if values[len(names)] != "0" {
+		h.hold |= holdSetting
+	}
+}
+
+// asShown writes a variable's value as SHOW VARIABLES and session tracking
+// do, which is how it was before: SELECT @@name gives 1 for ON.
+func asShown(value, before string) string {
+	switch {
+	case before != "ON" && before != "OFF":
+	case value == "1":
+		return "ON"
+	case value == "0":
+		return "OFF"
+	}
+	return value
 }
 
 // heardCollation takes in what SET NAMES and its kin do not tell: the collation

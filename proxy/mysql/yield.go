@@ -139,7 +139,7 @@ func (sh *shared) arrived(h *handler) {
 // giveUp gives the link back without the last statement's diagnostics, if
 // nothing else holds it and the session is at rest.
 func (h *handler) giveUp() bool {
-	if h.s.Over() || h.s.Link == nil || h.hold&^soft != 0 || len(h.queue) > 0 || h.inTransaction() || h.s.Blocked {
+	if h.s.Over() || h.s.Link == nil || h.hold&^soft != 0 || len(h.queue) > 0 || h.inTransaction() && !h.between || h.s.Blocked {
 		return false
 	}
 	h.past.yielded = h.hold&holdDiagnostics != 0
