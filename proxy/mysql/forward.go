@@ -83,10 +83,11 @@ func (h *handler) tellsWarnings(cmd wire.Command) effects {
 }
 
 // keepsDiagnostics says whether a command leaves the warnings of the one before
-// as they are: SHOW WARNINGS does, and on MariaDB a read of no table.
+// as they are: SHOW WARNINGS does, and on MariaDB a read of no table and its
+// preparation.
 func (h *handler) keepsDiagnostics(e *expect) bool {
 	return e.cmd == wire.ComPing || e.effects&(effWarnings|effRead) == effWarnings ||
-		h.stage.bare && h.s.Upstream.Server.Kind == "mariadb"
+		(h.stage.bare || e.cmd == wire.ComStmtPrepare) && h.s.Upstream.Server.Kind == "mariadb"
 }
 
 // haveLink gets a link, or answers with why there is none.

@@ -251,7 +251,7 @@ func (h *handler) conclude() bool {
 	case h.inTransaction() && !h.between:
 		h.s.Link.PinnedBy = "transaction"
 		return true
-	case h.owed.settings:
+	case h.owed.settings && h.hold&soft == 0:
 		h.askSettings()
 		return false
 	case h.owed.collation && h.hold&holdDiagnostics == 0:
@@ -313,7 +313,6 @@ func (h *handler) askSettings() {
 func (h *handler) heardSettings(names []string, a *answer) {
 	h.owed.settings = false
 	h.past.away()
-	h.past.yielded = h.past.yielded || h.hold&holdDiagnostics != 0
 	values := strings.Split(a.cell, "\n")
 	if a.failed || len(values) != len(names)+1 {
 		h.hold |= holdUnknown
