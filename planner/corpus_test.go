@@ -31,11 +31,18 @@ type fakeFollower struct {
 	mu     sync.Mutex
 	tables map[string]*feed.Table
 	shapes map[string]*feed.Shape
+	of     map[*feed.Table][]fakeShape
 	names  map[cache.Dep]string
 }
 
+// fakeShape is a shape with what it was registered for.
+type fakeShape struct {
+	shape *feed.Shape
+	spec  feed.ShapeSpec
+}
+
 func newFakeFollower() *fakeFollower {
-	return &fakeFollower{tables: map[string]*feed.Table{}, shapes: map[string]*feed.Shape{}, names: map[cache.Dep]string{}}
+	return &fakeFollower{tables: map[string]*feed.Table{}, shapes: map[string]*feed.Shape{}, of: map[*feed.Table][]fakeShape{}, names: map[cache.Dep]string{}}
 }
 
 // setField reaches a field that only a running feed sets.
@@ -86,6 +93,7 @@ func (f *fakeFollower) ShapeOf(t *feed.Table, spec feed.ShapeSpec) *feed.Shape {
 	s := &feed.Shape{ID: cache.ShapeID(len(f.shapes) + 1)}
 	setField[atomic.Uint64](s, "since").Store(9)
 	f.shapes[key] = s
+	f.of[t] = append(f.of[t], fakeShape{s, spec})
 	f.names[cache.DepOfShape(s.ID)] = name
 	return s
 }
