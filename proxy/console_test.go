@@ -23,7 +23,21 @@ func TestParseCommand(t *testing.T) {
 		{"EXPLAIN LAST STATEMENT", "{}"},
 		{"EXPLAIN CREATE CACHE FROM SELECT a FROM t", "{SELECT a FROM t}"},
 		{"ALTER CACHE hot SET (CONSISTENCY bounded)", "{hot {0 0 bounded}}"},
+		{"SHOW freshet.cache", "{[cache] [freshet.cache]}"},
+		{"SELECT @@freshet_cache", "{[cache] [@@freshet_cache]}"},
+		{"select @@session.freshet_cache as c, @@freshet_consistency;", "{[cache consistency] [c @@freshet_consistency]}"},
+		{"SELECT @@freshet_cache AS ``", "{[cache] []}"},
+		{"SELECT @@freshet_cache, @@version", "<nil>"},
+		{"SELECT @@freshet_cache FROM t", "<nil>"},
+		{"SELECT @@version", "<nil>"},
+		{"SET sql_mode = ''", "<nil>"},
+		{"SET @@session.sql_mode = ''", "<nil>"},
+		{"SET", "<nil>"},
 		// mistakes
+		{"CREATE CACHE WITH (MAX ENTRY 5) FROM SELECT 1", "the option MAX ENTRY is not available yet: TTL, CONSISTENCY and MAX STALENESS are @20"},
+		{"CREATE CACHE WITH (ALWAYS) FROM SELECT 1", "the option ALWAYS is not available yet: TTL, CONSISTENCY and MAX STALENESS are @20"},
+		{"CREATE CACHE WITH (MAX AGE 5) FROM SELECT 1", `syntax error at or near "AGE" (position 24): expected STALENESS @24`},
+		{"SET @@session.freshet_cache = maybe", `"maybe" (position 31): expected on or off @31`},
 		{"CREATE CACHE hot SELECT 1", `syntax error at or near "SELECT" (position 18): expected FROM @18`},
 		{"CREATE CACHE FROM", "syntax error at the end: expected a SELECT or a query_id @18"},
 		{"CREATE CACHE WITH (TTL 0 SECONDS) FROM SELECT 1", "expected a number above 0 at position 24 @24"},
@@ -48,15 +62,23 @@ func TestParseCommand(t *testing.T) {
 
 func TestSetOption(t *testing.T) {
 	s := &Session{}
-	for _, text := range []string{"SET freshet.cache = off", "set @@freshet_consistency = 'bounded'"} {
-		cmd, err := parseCommand(text)
-		if err != nil {
-			t.Fatal(err)
+	for _, pair := range [][2]string{
+		{"SET freshet.cache = off", "set @@freshet_consistency = 'bounded'"},
+		{"SET freshet.cache = on", "SET SESSION freshet_consistency = session"},
+		{"SET @@session.freshet_cache = 0", "SET @@LOCAL.freshet_consistency := bounded"},
+		{"SET freshet_cache = 1", "SET SESSION freshet.consistency TO DEFAULT"},
+	} {
+		off, level := !s.CacheOff, LevelBounded-s.level
+		for _, text := range pair {
+			cmd, err := parseCommand(text)
+			if err != nil || cmd == nil {
+				t.Fatalf("%s: %v, %v", text, cmd, err)
+			}
+			cmd.(setOption).apply(s)
 		}
-		cmd.(setOption).apply(s)
-	}
-	if !s.CacheOff || s.level != LevelBounded {
-		t.Fatalf("CacheOff %v, level %v", s.CacheOff, s.level)
+		if s.CacheOff != off || s.level != level {
+			t.Errorf("%v: CacheOff %v, level %v", pair, s.CacheOff, s.level)
+		}
 	}
 }
 

@@ -131,7 +131,7 @@ type dropAll struct{}
 
 func (dropAll) run(_ context.Context, c *console) (*Result, error) {
 	var all []*Query
-	for _, q := range c.upstream.Queries.all() {
+	for _, q := range c.upstream.Queries.told() {
 		if q.created() {
 			all = append(all, q)
 		}
@@ -168,7 +168,7 @@ func (cmd showCaches) run(_ context.Context, c *console) (*Result, error) {
 	r := &Result{Tag: "SHOW", Columns: columns("query_id", "name", "query", "properties", "#count", "#hits", "#misses",
 		"#stale", "#entries", "#bytes", "#hit_ratio", "#saved_ms")}
 	sizes := c.upstream.sizes()
-	for _, q := range c.upstream.Queries.all()[1:] {
+	for _, q := range c.upstream.Queries.told() {
 		t := c.upstream.stats.totals(q.index)
 		if !q.created() && t.Hits+t.Joins+t.Cold+t.Stale == 0 {
 			continue // proxied only
@@ -220,6 +220,8 @@ func (cmd showProxied) run(_ context.Context, c *console) (*Result, error) {
 func (q *Query) supported() string {
 	p := q.plan.Load()
 	switch {
+	case q.index == furtherQueries:
+		return "no: too many distinct queries to tell apart"
 	case p == nil:
 		return "no: not planned"
 	case p.Cacheable && q.created():

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"strings"
 	"time"
 )
@@ -14,6 +15,9 @@ func parseCommand(text string) (command, error) {
 	for _, form := range forms {
 		if p.starts(form.words...) {
 			cmd, err := form.parse(p)
+			if errors.Is(err, errNotOurs) {
+				return nil, nil
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -22,6 +26,9 @@ func parseCommand(text string) (command, error) {
 	}
 	return nil, nil
 }
+
+// errNotOurs says that a text that began like a command is the upstream's.
+var errNotOurs = errors.New("not a command of Freshet's")
 
 // forms are the commands by their first words.
 var forms = []struct {
@@ -41,8 +48,8 @@ var forms = []struct {
 	{[]string{"EXPLAIN", "LAST", "STATEMENT"}, func(p *commandParser) (command, error) { return explainLast{}, p.end() }},
 	{[]string{"SET", "FRESHET", "."}, (*commandParser).setOption},
 	{[]string{"SET", "SESSION", "FRESHET", "."}, (*commandParser).setOption},
-	{[]string{"SET", "@", "@", "FRESHET_CACHE"}, (*commandParser).setVariable},
-	{[]string{"SET", "@", "@", "FRESHET_CONSISTENCY"}, (*commandParser).setVariable},
+	{[]string{"SET"}, (*commandParser).setVariable},
+	{[]string{"SELECT", "@", "@"}, (*commandParser).selectVariables},
 }
 
 type commandParser struct {
@@ -205,15 +212,26 @@ func (p *commandParser) option(into *Policy) (err error) {
 		} else {
 			return p.expected("bounded or session")
 		}
-	case p.starts("MAX", "STALENESS"):
-		into.MaxStaleness, err = p.duration()
-	case p.tok.is("ALWAYS"), p.tok.is("TIMEOUT"), p.tok.is("MAX"):
-		return &ConsoleError{Code: ErrUnsupported, Position: pos.pos + 1,
-			Message: "the option " + strings.ToUpper(pos.text) + " is not available yet"}
+	case p.accept("MAX"):
+		switch {
+		case p.accept("STALENESS"):
+			into.MaxStaleness, err = p.duration()
+		case p.tok.is("ENTRY"):
+			return unavailable(pos, "MAX ENTRY")
+		default:
+			return p.expected("STALENESS")
+		}
+	case p.tok.is("ALWAYS"), p.tok.is("TIMEOUT"):
+		return unavailable(pos, strings.ToUpper(pos.text))
 	default:
 		return p.expected("TTL, CONSISTENCY or MAX STALENESS")
 	}
 	return err
+}
+
+func unavailable(at token, option string) error {
+	return &ConsoleError{Code: ErrUnsupported, Position: at.pos + 1,
+		Message: "the option " + option + " is not available yet: TTL, CONSISTENCY and MAX STALENESS are"}
 }
 
 func (p *commandParser) duration() (time.Duration, error) {
@@ -296,9 +314,9 @@ func (p *commandParser) showFreshet() (command, error) {
 	case p.accept("VERSION"):
 		return showVersion{}, p.end()
 	case p.starts(".", "CACHE"):
-		return showOption{"cache"}, p.end()
+		return showOptions{[]string{"cache"}, []string{"freshet.cache"}}, p.end()
 	case p.starts(".", "CONSISTENCY"):
-		return showOption{"consistency"}, p.end()
+		return showOptions{[]string{"consistency"}, []string{"freshet.consistency"}}, p.end()
 	}
 	return nil, p.expected("STATUS or VERSION")
 }
@@ -324,13 +342,71 @@ func (p *commandParser) setOption() (command, error) {
 	return nil, p.expected("cache or consistency")
 }
 
-// setVariable reads SET @@freshet_cache, MySQL's spelling; starts has consumed
-// the name, so it is found in the text again.
+// setVariable reads MySQL's spelling, SET [SESSION] freshet_cache or
+// SET @@[session.]freshet_cache. Other variables are the upstream's.
 func (p *commandParser) setVariable() (command, error) {
-	if strings.Contains(strings.ToLower(p.text[:p.tok.pos]), "freshet_cache") {
-		return p.setValue("cache")
+	option := ""
+	if p.starts("@", "@") {
+		option = p.variable()
+	} else {
+		if !p.accept("SESSION") {
+			p.accept("LOCAL")
+		}
+		option = p.freshetVariable()
 	}
-	return p.setValue("consistency")
+	if option == "" {
+		return nil, errNotOurs
+	}
+	return p.setValue(option)
+}
+
+// variable reads what follows @@: the option of a variable of Freshet's, else "".
+func (p *commandParser) variable() string {
+	if !p.starts("SESSION", ".") {
+		p.starts("LOCAL", ".")
+	}
+	return p.freshetVariable()
+}
+
+// freshetVariable reads freshet_cache or freshet_consistency; else "".
+func (p *commandParser) freshetVariable() string {
+	for _, option := range []string{"cache", "consistency"} {
+		if p.accept("freshet_" + option) {
+			return option
+		}
+	}
+	return ""
+}
+
+// selectVariables reads what follows SELECT @@, as far as all the variables are
+// Freshet's: a list that names others, too, is the upstream's.
+func (p *commandParser) selectVariables() (command, error) {
+	c := showOptions{}
+	from := strings.IndexByte(p.text, '@')
+	for {
+		option := p.variable()
+		if option == "" {
+			return nil, errNotOurs
+		}
+		column := strings.TrimSpace(p.text[from:p.tok.pos])
+		if p.accept("AS") {
+			var err error
+			if column, err = p.name("a name"); err != nil {
+				return nil, err
+			}
+		}
+		c.names, c.columns = append(c.names, option), append(c.columns, column)
+		if !p.accept(",") {
+			break
+		}
+		if from = p.tok.pos; !p.starts("@", "@") {
+			return nil, errNotOurs
+		}
+	}
+	if p.end() != nil {
+		return nil, errNotOurs
+	}
+	return c, nil
 }
 
 func (p *commandParser) setValue(option string) (command, error) {

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +18,7 @@ var Version = "dev"
 type showVersion struct{}
 
 func (showVersion) run(context.Context, *console) (*Result, error) {
-	return &Result{Tag: "SHOW", Columns: columns("version"), Rows: [][]string{{"freshet " + Version}}}, nil
+	return &Result{Tag: "SHOW", Columns: columns("name", "value"), Rows: [][]string{{"version", Version}, {"go", runtime.Version()}}}, nil
 }
 
 type showStatus struct{}
@@ -140,7 +141,7 @@ func (explainLast) run(_ context.Context, c *console) (*Result, error) {
 	switch last.Source {
 	case SourceHit, SourceJoin:
 		destination = "cache"
-		if q := c.upstream.Queries.at(last.Query); q != nil && q.index != 0 {
+		if q := c.upstream.Queries.at(last.Query); q != nil && q.index >= firstQuery {
 			destination = "cache(" + q.name() + ")"
 		}
 	case SourceFill, SourceConsole:
@@ -149,18 +150,21 @@ func (explainLast) run(_ context.Context, c *console) (*Result, error) {
 	return &Result{Tag: "EXPLAIN", Columns: columns("destination", "reason"), Rows: [][]string{{destination, last.Reason}}}, nil
 }
 
-// showOption is SHOW freshet.cache or SHOW freshet.consistency.
-type showOption struct{ name string }
+// showOptions is SHOW freshet.cache, SELECT @@freshet_cache and the like: one
+// row of the session's values.
+type showOptions struct{ names, columns []string }
 
-func (cmd showOption) run(_ context.Context, c *console) (*Result, error) {
-	value := c.level.String()
-	if cmd.name == "cache" {
-		value = "on"
-		if c.cacheOff {
-			value = "off"
+func (cmd showOptions) run(_ context.Context, c *console) (*Result, error) {
+	r := &Result{Tag: "SHOW", Rows: [][]string{nil}}
+	for i, name := range cmd.names {
+		value := c.level.String()
+		if name == "cache" {
+			value = map[bool]string{false: "on", true: "off"}[c.cacheOff]
 		}
+		r.Columns = append(r.Columns, ResultColumn{Name: cmd.columns[i]})
+		r.Rows[0] = append(r.Rows[0], value)
 	}
-	return &Result{Tag: "SHOW", Columns: columns("freshet." + cmd.name), Rows: [][]string{{value}}}, nil
+	return r, nil
 }
 
 // setOption is SET freshet.cache or SET freshet.consistency.

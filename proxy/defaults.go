@@ -2,8 +2,12 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5/pgconn"
 )
 
 // The defaults that new sessions start with are part of every answer's
@@ -27,17 +31,22 @@ func (u *Upstream) watchDefaults(ctx context.Context, changed func()) {
 		query = postgresDefaults
 	}
 	var known string
+	failed := 0
 	tick := time.NewTicker(defaultsEvery)
 	defer tick.Stop()
 	for {
-		if now, ok := u.readDefaults(ctx, query); ok && now != known {
+		now, err := u.readDefaults(ctx, query)
+		if failed++; !noAnswer(err) {
+			failed = 0
+		}
+		u.unreachable.Store(failed >= unreachableAfter)
+		if err == nil && now != known {
 			if known != "" {
 				u.generation.Add(1)
 				changed()
 			}
 			known = now
 		}
-		u.lookForUnseen(ctx)
 		select {
 		case <-ctx.Done():
 			return
@@ -46,13 +55,34 @@ func (u *Upstream) watchDefaults(ctx context.Context, changed func()) {
 	}
 }
 
-func (u *Upstream) readDefaults(ctx context.Context, query string) (string, bool) {
+// unreachableAfter is how many looks in a row have to fail before an upstream
+// counts as unreachable: one may meet a connection that has just been lost.
+const unreachableAfter = 2
+
+// noAnswer tells that there is no server, or one that says it is starting or
+// going down (PostgreSQL's 57P01 to 57P03, ER_SERVER_SHUTDOWN). Whatever else a
+// server says, clients may still be served.
+func noAnswer(err error) bool {
+	var pg *pgconn.PgError
+	var my *mysql.MySQLError
+	switch {
+	case err == nil:
+		return false
+	case errors.As(err, &pg):
+		return strings.HasPrefix(pg.Code, "57P")
+	case errors.As(err, &my):
+		return my.Number == 1053
+	}
+	return true
+}
+
+func (u *Upstream) readDefaults(ctx context.Context, query string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.ConnectTimeout)
 	defer cancel()
 	rows, err := sideQuerier{u.db}.Query(ctx, query)
 	if err != nil {
 		u.log.Debug("defaults not read", "cause", err)
-		return "", false
+		return "", err
 	}
 	var b strings.Builder
 	for _, r := range rows {
@@ -63,5 +93,5 @@ func (u *Upstream) readDefaults(ctx context.Context, query string) (string, bool
 			b.WriteByte(0)
 		}
 	}
-	return b.String(), true
+	return b.String(), nil
 }

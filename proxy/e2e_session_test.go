@@ -245,7 +245,17 @@ func TestCommands(t *testing.T) {
 		if got := ask(c, "SHOW FRESHET STATUS"); !strings.Contains(got, "feed|following|") {
 			t.Errorf("SHOW FRESHET STATUS: %s", got)
 		}
-		if got := ask(c, "SHOW FRESHET VERSION"); !strings.Contains(got, "freshet") {
+		for range 2 {
+			ask(c, strings.Replace(q, "SELECT", "SELECT /*+ freshet: no-cahce */", 1))
+			if d, reason := where(t, c); d != "upstream" || !strings.Contains(reason, "no-cahce") {
+				t.Errorf("a hint with a mistake: %s (%s)", d, reason)
+			}
+		}
+		mustExec(t, c, "UPDATE "+tb+" SET n = n")
+		if got := ask(c, "SHOW PROXIED QUERIES"); strings.Contains(got, "q_0000000000000000") {
+			t.Errorf("SHOW PROXIED QUERIES has a query_id that is none: %s", got)
+		}
+		if got := ask(c, "SHOW FRESHET VERSION"); !strings.HasPrefix(got, "name:") || !strings.Contains(got, "version|"+proxy.Version+"|") {
 			t.Errorf("SHOW FRESHET VERSION: %s", got)
 		}
 		number := "42601"

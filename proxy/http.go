@@ -75,28 +75,27 @@ type upstreamHealth struct {
 	Feed     string  `json:"feed"` // following, down or off
 	Reason   string  `json:"reason,omitempty"`
 	LagSecs  float64 `json:"feed_lag_seconds"`
+	// Reachable: the upstream answers.
+	Reachable bool `json:"reachable"`
 }
 
-// serveHealth answers 200 while some listener can serve, 503 otherwise.
-// "degraded" means that statements are forwarded but the cache is not used.
+// serveHealth answers 200 while some listener can serve, 503 otherwise: before
+// the first and after the last client is let in, and while no upstream answers.
+// "degraded" means that statements are forwarded but the cache is not used, or
+// not even that, for some upstream.
 func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	h := healthReport{Status: "ok", Version: Version}
+	code := http.StatusServiceUnavailable
 	for _, u := range s.upstreams {
-		uh := upstreamHealth{Listen: u.Listen, Upstream: u.Target.Address(), Kind: u.Server.Kind, Feed: "following"}
-		if u.Feed == nil {
-			uh.Feed, uh.Reason = "off", u.feedOff
-			if u.mode != CacheOff {
-				h.Status = "degraded"
-			}
-		} else {
-			uh.LagSecs = u.lagSeconds()
-			if st := u.Feed.Status(); !st.Up || uh.LagSecs > u.maxStaleness.Seconds() {
-				uh.Feed, uh.Reason, h.Status = "down", st.LastError, "degraded"
-			}
+		uh, good := u.health()
+		if !good {
+			h.Status = "degraded"
+		}
+		if uh.Reachable {
+			code = http.StatusOK
 		}
 		h.Upstreams = append(h.Upstreams, uh)
 	}
-	code := http.StatusOK
 	if !s.serving.Load() {
 		h.Status, code = "starting", http.StatusServiceUnavailable
 	}
@@ -105,6 +104,21 @@ func (s *Server) serveHealth(w http.ResponseWriter, _ *http.Request) {
 	if err := json.NewEncoder(w).Encode(h); err != nil {
 		s.log.Debug("health", "cause", err)
 	}
+}
+
+// health tells how one upstream is, and whether that is as it should be.
+func (u *Upstream) health() (h upstreamHealth, good bool) {
+	h = upstreamHealth{Listen: u.Listen, Upstream: u.Target.Address(), Kind: u.Server.Kind, Feed: "following", Reachable: !u.unreachable.Load()}
+	good = h.Reachable
+	if u.Feed == nil {
+		h.Feed, h.Reason = "off", u.feedOff
+		return h, good && u.mode == CacheOff
+	}
+	h.LagSecs = u.lagSeconds()
+	if st := u.Feed.Status(); !st.Up || h.LagSecs > u.maxStaleness.Seconds() {
+		h.Feed, h.Reason, good = "down", st.LastError, false
+	}
+	return h, good
 }
 
 // lagSeconds is the age of the newest proof; a day when there never was one.

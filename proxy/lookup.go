@@ -1,10 +1,13 @@
 package proxy
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"freshet/cache"
 	"freshet/planner"
+	"freshet/planner/scan"
 )
 
 // Source says where an answer came from.
@@ -126,6 +129,9 @@ func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param
 	q := s.Upstream.Queries.of(plan)
 	s.Last = Last{Source: SourceForward, Query: q.index}
 	ttl, reason := s.keep(plan, q)
+	if plan.NoCache && reason == noCache {
+		reason = hintReason(st.Text)
+	}
 	if reason != "" {
 		s.Last.Reason = reason
 		return MissForward, nil
@@ -157,7 +163,7 @@ func (s *Session) keep(plan *planner.Plan, q *Query) (time.Duration, string) {
 	case s.CacheOff:
 		return 0, "the cache is off in this session (freshet.cache)"
 	case plan.NoCache:
-		return 0, "a comment in the statement says no-cache"
+		return 0, noCache
 	case plan.Class != planner.ClassRead:
 		return 0, orElse(plan.Reason, "not a read")
 	case u.mode == CacheExplicit && !q.created() && plan.TTLMillis == 0:
@@ -170,6 +176,26 @@ func (s *Session) keep(plan *planner.Plan, q *Query) (time.Duration, string) {
 		return 0, "the change feed is off; only caches WITH (TTL …) are kept"
 	}
 	return 0, ""
+}
+
+const noCache = "a comment in the statement says no-cache"
+
+// hintReason tells a no-cache hint from one that is not understood, which
+// counts as no-cache: that is the safe half of what it may mean.
+func hintReason(text string) string {
+	for {
+		_, after, ok := strings.Cut(text, "/*+")
+		if !ok {
+			return noCache
+		}
+		var hint string
+		hint, text, _ = strings.Cut(after, "*/")
+		words := strings.Fields(strings.ToLower(hint))
+		if len(words) < 1 || words[0] != "freshet:" || len(words) == 2 && words[1] == "no-cache" || !scan.ReadHints([]string{hint}).NoCache {
+			continue
+		}
+		return fmt.Sprintf("the hint %.60q is not understood, so nothing is kept: want no-cache, or ttl 10s (ms, s, m, h or d)", strings.TrimSpace(hint))
+	}
 }
 
 func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Position, ttl time.Duration) (Miss, *cache.Fill) {
@@ -185,7 +211,10 @@ func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Posi
 	fill, claim := s.Upstream.Store.Claim(key, deps, since, meta, canJoin, j)
 	switch claim {
 	case cache.Leader:
-		s.Last.Source = SourceFill
+		s.Last.Source, s.Last.Reason = SourceFill, "there was no entry"
+		if s.missWasStale {
+			s.Last.Reason = "the entry was out of date"
+		}
 		s.leading, s.forwardedRead = fill, false
 		s.lane.stats.missed(q.index, s.missWasStale)
 		return MissFill, fill

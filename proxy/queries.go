@@ -55,7 +55,14 @@ type Query struct {
 func (q *Query) policy() Policy { return q.terms.Load().Policy }
 func (q *Query) created() bool  { return q.terms.Load().created }
 func (q *Query) name() string   { return orElse(q.terms.Load().name, q.idText()) }
-func (q *Query) idText() string { return queryID(q.id) }
+
+// idText is "" for the lines that are no query's own.
+func (q *Query) idText() string {
+	if q.index < firstQuery {
+		return ""
+	}
+	return queryID(q.id)
+}
 
 func queryID(id uint64) string { return fmt.Sprintf("q_%016x", id) }
 
@@ -71,6 +78,13 @@ func (q *Query) promise(level Level, bound time.Duration) (Level, time.Duration)
 	return level, bound
 }
 
+// The first lines of the registry are shared.
+const (
+	noQuery        = 0 // statements without a plan
+	furtherQueries = 1 // those past maxQueries
+	firstQuery     = 2
+)
+
 // Queries is the registry of one upstream's queries.
 type Queries struct {
 	mu    sync.RWMutex
@@ -82,9 +96,11 @@ type Queries struct {
 
 func newQueries(store *queryFile) (*Queries, error) {
 	qs := &Queries{byID: map[uint64]*Query{}, saved: map[uint64]*SavedQuery{}, store: store}
-	other := &Query{text: "(all further queries)"}
-	other.terms.Store(&terms{})
-	qs.list.Store(&[]*Query{other})
+	none := &Query{index: noQuery, text: "(statements without a plan: writes, settings, reads inside transactions and the like)"}
+	further := &Query{index: furtherQueries, text: "(all further queries)"}
+	none.terms.Store(&terms{})
+	further.terms.Store(&terms{})
+	qs.list.Store(&[]*Query{none, further})
 	saved, err := store.load()
 	if err != nil {
 		return nil, err
@@ -107,6 +123,9 @@ func (qs *Queries) at(index uint32) *Query {
 
 func (qs *Queries) all() []*Query { return *qs.list.Load() }
 
+// told are the queries that are told apart.
+func (qs *Queries) told() []*Query { return qs.all()[firstQuery:] }
+
 // of finds or makes the query of a plan.
 func (qs *Queries) of(p *planner.Plan) *Query {
 	qs.mu.RLock()
@@ -117,7 +136,7 @@ func (qs *Queries) of(p *planner.Plan) *Query {
 		q = qs.add(p.QueryID, p.Query)
 		qs.mu.Unlock()
 	}
-	if q.plan.Load() != p && q.index != 0 {
+	if q.plan.Load() != p && q.index >= firstQuery {
 		q.plan.Store(p)
 	}
 	return q
@@ -130,7 +149,7 @@ func (qs *Queries) add(id uint64, text string) *Query {
 	}
 	list := *qs.list.Load()
 	if len(list) >= maxQueries {
-		return list[0]
+		return list[furtherQueries]
 	}
 	q := &Query{index: uint32(len(list)), id: id, text: text}
 	t := &terms{}
@@ -147,7 +166,7 @@ func (qs *Queries) add(id uint64, text string) *Query {
 
 // find looks a saved query up by name or query id.
 func (qs *Queries) find(name string) *Query {
-	for _, q := range qs.all()[1:] {
+	for _, q := range qs.told() {
 		if strings.EqualFold(q.terms.Load().name, name) || strings.EqualFold(q.idText(), name) {
 			return q
 		}

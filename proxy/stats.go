@@ -41,7 +41,7 @@ const (
 )
 
 // maxQueries bounds how many distinct queries are told apart; the rest share
-// index 0.
+// a line.
 const maxQueries = tallyChunk * tallyChunks
 
 // laneStats is what one loop counts of one upstream.
@@ -59,7 +59,7 @@ type laneStats struct {
 
 func (st *laneStats) query(index uint32) *queryTally {
 	if index >= maxQueries {
-		index = 0
+		index = furtherQueries
 	}
 	slot := &st.chunks[index/tallyChunk]
 	c := slot.Load()

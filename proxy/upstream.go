@@ -50,6 +50,7 @@ type Upstream struct {
 	contexts     contexts
 	feedOff      string // why, when Feed is nil
 	db           *sql.DB
+	unreachable  atomic.Bool   // as the side connection last found it, see defaults.go
 	generation   atomic.Uint64 // of the server's defaults, see defaults.go
 	unseen       unseen
 	dialect      sync.Map // the Protocol's own, see Shared
