@@ -10,7 +10,7 @@ const (
 	// maxStatements and maxStatementBytes bound the interned statements, so
 	// that a flood of distinct texts pushes others out instead of filling memory.
 	maxStatements     = 32 << 10
-	maxStatementBytes = 32 << 20
+	maxStatementBytes = 16 << 20
 	// maxTextBytes is the longest text that is interned and parsed.
 	maxTextBytes = 16 << 10
 	// maxScopes bounds the scopes; a client that makes up more goes unplanned.

@@ -70,15 +70,20 @@ func (u *Upstream) Shared(key any, make func() any) any {
 // answer. Equal bytes give equal ids; an id is never given to other bytes.
 func (u *Upstream) Context(canonical []byte) uint64 { return u.contexts.id(canonical) }
 
-// contexts is bounded: past the bound all are forgotten and later ids are new,
-// which costs misses.
+// contexts is bounded in bytes: past the bound all are forgotten and later ids
+// are new, which costs misses.
 type contexts struct {
 	mu   sync.Mutex
 	ids  map[string]uint64
+	size int
 	next uint64
 }
 
-const maxContexts = 100_000
+// Bounds in bytes, with contextOverhead for each.
+const (
+	maxContexts     = 16 << 20
+	contextOverhead = 64
+)
 
 func (c *contexts) id(b []byte) uint64 {
 	c.mu.Lock()
@@ -86,8 +91,9 @@ func (c *contexts) id(b []byte) uint64 {
 	if id, ok := c.ids[string(b)]; ok {
 		return id
 	}
-	if c.ids == nil || len(c.ids) >= maxContexts {
-		c.ids = map[string]uint64{}
+	c.size += len(b) + contextOverhead
+	if c.ids == nil || c.size > maxContexts {
+		c.ids, c.size = map[string]uint64{}, len(b)+contextOverhead
 	}
 	c.next++
 	c.ids[string(b)] = c.next

@@ -37,7 +37,7 @@ func (h *handler) canonicalContext(k linkKey) []byte {
 	b := wire.AppendLenencString(nil, k.String())
 	b = wire.AppendLenenc(b, uint64(h.caps))
 	b = wire.AppendLenencString(b, h.s.User)
-	return wire.AppendLenencString(b, h.base.print)
+	return wire.AppendLenenc(b, h.base.printID)
 }
 
 // value is a session variable's value now.

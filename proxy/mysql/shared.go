@@ -17,7 +17,10 @@ type shared struct {
 
 	mu    sync.Mutex
 	bases map[string]*base // by base key
-	yield yielders
+	// prints numbers the fingerprints of bases.
+	prints    map[string]uint64
+	lastPrint uint64
+	yield     yielders
 	// waiters counts, by loop, the sessions that wait for a link.
 	waiters map[*proxy.Loop]int
 
@@ -46,8 +49,9 @@ type collation struct{ charset, name string }
 type base struct {
 	status  wire.Status
 	initial map[string]string // session variables by name
-	// print tells apart bases whose answers may differ.
-	print string
+	// print tells apart bases whose answers may differ; printID stands for it.
+	print   string
+	printID uint64
 	// reset is what COM_RESET_CONNECTION leaves: it takes the server's
 	// character set, not the handshake's. nil until somebody needed it.
 	reset atomic.Pointer[settings]
@@ -61,14 +65,15 @@ type sharedKey struct{}
 
 func sharedOf(u *proxy.Upstream) *shared {
 	return u.Shared(sharedKey{}, func() any {
-		sh := &shared{bases: map[string]*base{}}
+		sh := &shared{bases: map[string]*base{}, prints: map[string]uint64{}}
 		sh.greeting.Store(guessGreeting(u.Server))
 		return sh
 	}).(*shared)
 }
 
-// maxBases bounds what clients can make us remember.
-const maxBases = 4096
+// maxBases bounds what clients can make us remember: each base holds all of the
+// server's variables.
+const maxBases = 256
 
 // base returns what is known of a base key, nil before the first link of it.
 func (sh *shared) base(key string) *base {
@@ -87,6 +92,12 @@ func (sh *shared) learn(key string, b *base) *base {
 	}
 	if len(sh.bases) >= maxBases {
 		clear(sh.bases)
+		clear(sh.prints)
+	}
+	if b.printID = sh.prints[b.print]; b.printID == 0 {
+		sh.lastPrint++ // never given to another, also after they are forgotten
+		b.printID = sh.lastPrint
+		sh.prints[b.print] = b.printID
 	}
 	sh.bases[key] = b
 	return b
