@@ -4,7 +4,7 @@
 #   make demo     a throwaway MariaDB and PostgreSQL, direct and through Freshet side by side
 #   make test     everything, with real servers (installs what is missing)
 #   make check    build, vet, lint and the quick tests: what to run before a commit
-#   make bench    the benchmarks' table
+#   make bench    every benchmark once and short, on every kind of server (some five minutes)
 #   make witness  sysbench, pgbench and TPC-C through Freshet, in full
 #   make lint | fmt | clean | deps
 

@@ -48,11 +48,20 @@ at --direct and --through.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchLoad("hit", "point reads that were asked before, answered from memory", hitWorkload),
-		newBenchLoad("miss", "point reads that were never asked before", missWorkload),
-		newBenchLoad("mixed", "point reads with updates between, on every connection", mixedWorkload),
-		newBenchFresh(), newBenchIdle(), newBenchFloor())
+	cmd.AddCommand(newBenchAll(), newBenchHit(), newBenchMiss(), newBenchMixed(), newBenchFresh(), newBenchIdle(), newBenchFloor())
 	return cmd
+}
+
+func newBenchHit() *cobra.Command {
+	return newBenchLoad("hit", "point reads that were asked before, answered from memory", hitWorkload)
+}
+
+func newBenchMiss() *cobra.Command {
+	return newBenchLoad("miss", "point reads that were never asked before", missWorkload)
+}
+
+func newBenchMixed() *cobra.Command {
+	return newBenchLoad("mixed", "point reads with updates between, on every connection", mixedWorkload)
 }
 
 func (f *benchFlags) where(flags *pflag.FlagSet) {
