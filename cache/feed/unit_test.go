@@ -477,30 +477,3 @@ func TestPlaces(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkRow is one changed row for three shapes.
-func BenchmarkRow(b *testing.B) {
-	st := newStore()
-	bn := &bench{t: &testing.T{}, store: st}
-	bn.tracker = NewTracker(st)
-	bn.tracker.attach(bn)
-	bn.applier = &applier{marks: st, tracker: bn.tracker, log: slog.New(slog.DiscardHandler), onSchema: func(string, string) {}, onProven: func(uint64, int64) {}}
-	bn.applier.start(1, nil)
-	tb := bn.table("t", 3)
-	for _, equal := range [][]int{{0}, {1}, {1, 2}} {
-		bn.tracker.ShapeOf(tb, ShapeSpec{Equal: equal, Range: -1})
-	}
-	l := intLayout
-	l.at = []int{0, 1, 2}
-	v := row.Value{State: row.Present, Raw: []byte("12345")}
-	images := row.Images{Old: []row.Value{v, v, v}, New: []row.Value{v, v, {State: row.Present, Raw: []byte("7")}}}
-	tx := newTxn(bn.applier)
-	tx.begin()
-	f := tx.view.byName[nameKey{"s", "t"}]
-	b.ReportAllocs()
-	for b.Loop() {
-		tx.wantsRows(f, row.Update)
-		tx.row(f, row.Update, &l, &images)
-		tx.deps = tx.deps[:0]
-	}
-}
