@@ -140,7 +140,22 @@ func TestConfigFile(t *testing.T) {
 			t.Errorf("%s: status %d and %q, want %q", file, status, stderr, want)
 		}
 	}
-	cmd := program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")
+	text, err := os.ReadFile("../../docs/running.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(text), "```yaml\n")
+	example, _, _ = strings.Cut(example, "```")
+	cmd := program(t, "serve", "--config", "freshet.yaml")
+	// Nothing listens at port 1.
+	example = strings.NewReplacer("db.example:3306", "127.0.0.1:1", "pg.example:5432", "127.0.0.1:1").Replace(example)
+	if err := os.WriteFile(filepath.Join(cmd.Dir, "freshet.yaml"), []byte(example), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, _, stderr := run(t, cmd); status != 1 || !strings.Contains(stderr, "upstream mysql://app@127.0.0.1:1/shop") {
+		t.Errorf("the example of docs/running.md: status %d and %q", status, stderr)
+	}
+	cmd = program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")
 	cmd.Env = append(cmd.Env, "FRESHET_MAX_LINKS=-7")
 	if status, _, stderr := run(t, cmd); status != 2 || !strings.Contains(stderr, "--max-links -7") {
 		t.Errorf("from the environment: status %d and %q", status, stderr)
