@@ -6,6 +6,7 @@
 #   make check    build, vet, lint and the quick tests: what to run before a commit
 #   make bench    every benchmark once and short, on every kind of server (some five minutes)
 #   make witness  sysbench, pgbench and TPC-C through Freshet, in full
+#   make oracle   a million cached answers checked against four servers, after random writes
 #   make lint | fmt | clean | deps
 
 SHELL := /bin/bash
@@ -26,7 +27,7 @@ GOLANGCI := $(CACHE)/tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 GO_TPC_VERSION := v1.0.12
 GO_TPC := $(CACHE)/tools/go-tpc-$(GO_TPC_VERSION)/go-tpc
 
-.PHONY: build demo test check bench witness lint fmt clean deps
+.PHONY: build demo test check bench witness oracle lint fmt clean deps
 
 build:
 	$(GO) build -tags '$(TAGS)' -trimpath -o bin/freshet ./cmd/freshet
@@ -57,6 +58,10 @@ bench: deps build
 
 witness: deps build
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) FRESHET_WITNESS=full $(GOTEST) -count=1 -timeout 60m -v ./bench/witness/
+
+# FRESHET_ORACLE takes more flags, such as --seed.
+oracle: deps build
+	bin/freshet oracle --dialect all --checks 1000000 $(FRESHET_ORACLE)
 
 lint: $(GOLANGCI)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd, run make fmt:"; echo "$$unformatted"; exit 1; fi
