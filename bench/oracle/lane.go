@@ -20,7 +20,6 @@ type lane struct {
 // checked is a statement of the working set with what the last check saw.
 type checked struct {
 	*read
-	index int
 	sum   uint64 // of the server's last answer
 	kept  bool   // the last answer came from memory or was stored
 	where source
@@ -122,9 +121,9 @@ func (a *answer) sum(ordered bool) uint64 {
 	return h.Sum64()
 }
 
-// check compares the whole set.
-func (l *lane) check(ctx context.Context, write int) error {
-	for _, q := range l.set {
+// check compares the whole set, and what else there is to check once.
+func (l *lane) check(ctx context.Context, write int, once []*checked) error {
+	for _, q := range append(once, l.set...) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -209,7 +208,13 @@ func (s *stage) check(ctx context.Context, write int, noisy bool) ([]finding, er
 			}
 		}
 	}
-	err := s.each(func(l *lane) error { return l.check(ctx, write) })
+	once := make(map[*lane][]*checked)
+	for i, q := range s.raced {
+		l := s.lanes[i%len(s.lanes)]
+		once[l] = append(once[l], &checked{read: q})
+	}
+	s.raced = nil
+	err := s.each(func(l *lane) error { return l.check(ctx, write, once[l]) })
 	var found []finding
 	for _, l := range s.lanes {
 		found = append(found, l.found...)

@@ -87,6 +87,7 @@ type runner struct {
 	until           time.Time // zero: no end by time
 	report          Report
 	round           int
+	fresh           int // statements made new by a comment
 }
 
 func (r *runner) run(ctx context.Context) error {
@@ -116,6 +117,9 @@ func (r *runner) done() bool {
 func (r *runner) draw(round int) *script {
 	g := &gen{rng: rand.New(rand.NewPCG(r.cfg.Seed, uint64(round))), d: r.d}
 	g.schema()
+	for range 4 {
+		g.out.slow = append(g.out.slow, g.slow())
+	}
 	for len(g.out.reads) < r.cfg.Reads {
 		g.out.reads = append(g.out.reads, g.read())
 	}

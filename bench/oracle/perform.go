@@ -26,24 +26,30 @@ func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
 		return s.during(w.late, work)
 	}
 	if noisy {
-		var set []*read
-		for _, l := range s.lanes {
-			for _, q := range l.set {
-				if !q.views {
-					set = append(set, q.read)
-				}
-			}
-		}
-		return s.during(set, work)
+		return s.during(s.noisySet(), work)
 	}
 	return work()
+}
+
+// noisySet are the statements that are read beside a write. On MySQL and MariaDB
+// reading a view would spoil the session.
+func (s *stage) noisySet() []*read {
+	var set []*read
+	for _, l := range s.lanes {
+		for _, q := range l.set {
+			if !q.views {
+				set = append(set, q.read)
+			}
+		}
+	}
+	return set
 }
 
 // addLate puts statements into the working set.
 func (s *stage) addLate(late []*read) {
 	for _, q := range late {
 		l := s.lanes[0]
-		l.set = append(l.set, &checked{read: q, index: len(l.set) * len(s.lanes)})
+		l.set = append(l.set, &checked{read: q})
 	}
 }
 
@@ -75,29 +81,60 @@ func (s *stage) step(w *write, st step) error {
 	return nil
 }
 
+// maxRaced bounds the statements that were first read beside one write and are
+// checked after it.
+const maxRaced = 24
+
 // during reads through Freshet, one statement after the other, while work runs.
+// Statements in text are mostly read as if they were new: what fills while rows
+// change must not be kept with the old ones in it. Those are checked once, with
+// the others. The first is one that takes long, begun before work is.
 func (s *stage) during(set []*read, work func() error) error {
+	if len(s.slow) > 0 {
+		s.turn++
+		set = append([]*read{s.slow[s.turn%len(s.slow)]}, set...)
+	}
 	var stop atomic.Bool
-	done := make(chan error, 1)
+	begun, done := make(chan struct{}), make(chan error, 1)
 	go func() {
-		for !stop.Load() {
-			s.turn++
-			q := set[s.turn%len(set)]
-			if a, _, err := s.noise.ask(q, false); err != nil {
-				done <- fmt.Errorf("noise: %s: %w", q, err)
-				return
-			} else if a.refusal != "" {
-				if err := s.noise.forget(q); err != nil {
-					done <- err
-					return
-				}
+		var err error
+		close(begun)
+		for i := 0; err == nil && !stop.Load(); i++ {
+			at := 0
+			if i > 0 {
+				s.turn++
+				at = s.turn % len(set)
 			}
+			err = s.disturb(set[at])
 		}
-		done <- nil
+		done <- err
 	}()
+	<-begun
 	err := work()
 	stop.Store(true)
 	return errors.Join(err, <-done)
+}
+
+// disturb makes one read of the noise.
+func (s *stage) disturb(q *read) error {
+	if q.kind == "slow" || q.how == asText && s.turn%4 < 3 {
+		fresh := *q
+		fresh.kind = "raced"
+		s.r.fresh++
+		fresh.sql += fmt.Sprintf(" /* %d */", s.r.fresh)
+		q = &fresh
+		if s.raced = append(s.raced, q); len(s.raced) > maxRaced {
+			s.raced = s.raced[1:]
+		}
+	}
+	a, _, err := s.noise.ask(q, false)
+	if err == nil && a.refusal != "" {
+		err = s.noise.forget(q)
+	}
+	if err != nil {
+		return fmt.Errorf("noise: %s: %w", q, err)
+	}
+	return nil
 }
 
 // gapLength is how long a commit is held between the log and its being readable.

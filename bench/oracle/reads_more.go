@@ -76,3 +76,14 @@ func (b *builder) top() (string, bool) {
 	}
 	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %s", b.list(t...), from, b.where(t...), by, limit), true
 }
+
+// slow takes some ten milliseconds, so that a write can come and be applied while
+// it runs, and shows every row of a table.
+func (g *gen) slow() *read {
+	t := some(g, g.base(), 4)
+	for len(t) < 4 {
+		t = append(t, t[0])
+	}
+	return &read{kind: "slow", sql: fmt.Sprintf("SELECT a.*, (SELECT COUNT(*) FROM %s b, %s c, %s d WHERE a.u + b.u > c.u + d.u AND d.n %% 3 = 0) AS m FROM %s a",
+		t[1].name, t[2].name, t[3].name, t[0].name)}
+}

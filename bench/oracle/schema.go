@@ -11,6 +11,7 @@ import (
 type script struct {
 	setup  []step
 	reads  []*read
+	slow   []*read // take long enough for a write to come while they run
 	writes []write
 }
 

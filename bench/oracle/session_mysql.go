@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,9 @@ func dialMySQL(ctx context.Context, t wire.Target) (session, error) {
 	return &mysqlSession{c: c, kept: make(map[string]*mysqlStatement)}, nil
 }
 
-func (s *mysqlSession) close() error { return s.c.Close() }
+func (s *mysqlSession) close() error {
+	return errors.Join(s.c.Net.SetDeadline(time.Now().Add(opTimeout)), s.c.Close())
+}
 
 func (s *mysqlSession) query(sql string, file []byte) ([]wire.Message, error) {
 	if err := s.c.Send(append([]byte{wire.ComQuery}, sql...)); err != nil {
@@ -130,10 +133,10 @@ func mysqlRefusal(b []byte) string {
 }
 
 // steadyFlags are the column flags that a column has by its type: blob,
-// unsigned, zerofill, binary, enum, auto_increment, timestamp, set (manual:
-// Column Definition Flags). The others (not null, part of a key, …) change with
-// the plan: an outer join that was made an inner one, a temporary table.
-const steadyFlags = 1<<4 | 1<<5 | 1<<6 | 1<<7 | 1<<8 | 1<<9 | 1<<10 | 1<<11
+// unsigned, zerofill, enum, auto_increment, timestamp, set (manual: Column
+// Definition Flags). The others (not null, part of a key, binary, …) change
+// with the plan: an outer join that was made an inner one, a temporary table.
+const steadyFlags = 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<10 | 1<<11
 
 // steady is a column definition without the flags that change with the plan.
 // They stand before the decimals and two bytes of filler at its end.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -29,7 +30,9 @@ func dialPostgres(ctx context.Context, t wire.Target) (session, error) {
 	return &postgresSession{c: c, kept: make(map[string]bool)}, nil
 }
 
-func (s *postgresSession) close() error { return s.c.Close() }
+func (s *postgresSession) close() error {
+	return errors.Join(s.c.Net.SetDeadline(time.Now().Add(opTimeout)), s.c.Close())
+}
 
 func (s *postgresSession) run(st step) (string, error) {
 	if err := s.c.Net.SetDeadline(time.Now().Add(opTimeout)); err != nil {

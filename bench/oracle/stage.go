@@ -20,6 +20,8 @@ type stage struct {
 	lanes  []*lane
 	noise  session // through Freshet: reads while a write is under way
 	turn   int     // of the noise in the working set
+	raced  []*read // what the noise read for the first time beside the newest write
+	slow   []*read // statements that take long
 }
 
 // enter makes the stage, with lanes of these numbers.
@@ -162,6 +164,7 @@ func (s *stage) pass(ctx context.Context) error {
 // play warms the working set and then checks it after every write. It returns
 // the differences after the first write that made any.
 func (s *stage) play(ctx context.Context, sc *script) ([]finding, error) {
+	s.slow = sc.slow
 	s.deal(sc.reads)
 	found, err := s.warm(ctx)
 	for i := 0; i < len(sc.writes) && err == nil && len(found) == 0 && !s.r.done(); i++ {
@@ -201,7 +204,7 @@ func (s *stage) deal(reads []*read) {
 		if q.views {
 			l = s.lanes[last]
 		}
-		l.set = append(l.set, &checked{read: q, index: i})
+		l.set = append(l.set, &checked{read: q})
 	}
 }
 
