@@ -63,6 +63,9 @@ type relation struct {
 	spec    feed.TableSpec
 	// foreign tells that a column's type is not built in (PostgreSQL).
 	foreign bool
+	// definition is the query that a view stands for, as the server writes it
+	// out; "" for what is no view.
+	definition string
 
 	table atomic.Pointer[feed.Table] // nil until followed
 

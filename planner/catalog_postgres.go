@@ -53,10 +53,33 @@ func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, er
 		}
 		for _, r := range out {
 			r.index(false)
+			if err := k.postgresView(ctx, r); err != nil {
+				return nil, err
+			}
 		}
 		return out, nil
 	})
 }
+
+// postgresView reads a view's definition. The server leaves out the schemas of
+// names that the search path finds, so none but its own is in it meanwhile.
+func (k *catalog) postgresView(ctx context.Context, r *relation) error {
+	if r.reason != aView {
+		return nil
+	}
+	rows, err := k.query(ctx, 2, `SELECT pg_catalog.set_config('search_path', 'pg_catalog', true),
+		pg_catalog.pg_get_viewdef(`+strconv.FormatUint(uint64(r.spec.OID), 10)+`::pg_catalog.oid)`)
+	if err != nil {
+		return err
+	}
+	if len(rows) == 1 && text(rows[0][1]) != "" {
+		r.reason, r.definition = "", text(rows[0][1])
+	}
+	return nil
+}
+
+// aView is the reason against a view until its definition is read.
+const aView = "a view whose definition cannot be read"
 
 func postgresReason(row []*string, oid uint64) string {
 	schema := text(row[0])
@@ -65,7 +88,7 @@ func postgresReason(row []*string, oid uint64) string {
 	case oid < firstUserOID || schema == "pg_catalog" || schema == "information_schema":
 		return "a system table"
 	case kind == "v":
-		return "a view, which is not followed yet"
+		return aView
 	case kind == "m":
 		return "a materialized view, which is not followed yet"
 	case kind == "f":

@@ -19,6 +19,13 @@ func (r *resolver) follow() bool {
 	}
 	for _, rels := range r.tables {
 		for _, rel := range rels {
+			if v := r.views[rel]; v != nil {
+				if !v.follow() {
+					r.passing(v.analysis.Reason)
+					return false
+				}
+				continue
+			}
 			table, err := rel.follow(tracker)
 			if err != nil {
 				r.passing(err.Error())
@@ -42,8 +49,9 @@ func (r *resolver) refer() {
 	met := make([]bool, len(r.tables))
 	if len(places) <= maxReferences {
 		for i := range places {
-			// A name that may stand for several tables makes all of them count.
-			if p := &places[i]; len(r.tables[p.Table]) == 1 {
+			// A name that may stand for several tables makes all of them count;
+			// a view stands for what it reads.
+			if p := &places[i]; r.settled(p.Table) {
 				r.reference(p)
 				met[p.Table] = true
 			}
@@ -56,12 +64,16 @@ func (r *resolver) refer() {
 	}
 }
 
-// columns are the columns of each table by name, nil for a name that may stand
-// for several tables.
+// settled tells whether a name stands for one table.
+func (r *resolver) settled(table int) bool {
+	return len(r.tables[table]) == 1 && r.tables[table][0].definition == ""
+}
+
+// columns are the columns of each table by name, nil for what is not settled.
 func (r *resolver) columns() []map[string]int {
 	out := make([]map[string]int, len(r.tables))
 	for i, rels := range r.tables {
-		if len(rels) == 1 {
+		if r.settled(i) {
 			out[i] = rels[0].byName
 		}
 	}
@@ -79,10 +91,14 @@ func (r *resolver) alike(a, b narrow.Ref) bool {
 func (r *resolver) column(c narrow.Ref) *column { return &r.tables[c.Table][0].columns[c.Ordinal] }
 
 // whole makes an answer depend on all of a table, or on all the tables that a
-// name may stand for.
+// name may stand for, or on all that a view reads.
 func (r *resolver) whole(table int) {
 	for _, rel := range r.tables[table] {
-		r.template.refs = append(r.template.refs, &reference{relation: rel, table: r.template.table(rel.table.Load()), whole: true})
+		if v := r.views[rel]; v != nil {
+			v.refer()
+			continue
+		}
+		r.template.add(&reference{relation: rel, table: r.template.table(rel.table.Load()), whole: true})
 	}
 }
 
@@ -93,7 +109,17 @@ func (r *resolver) reference(p *narrow.Reference) {
 	ref.equal = r.equalities(p)
 	ref.ranged = r.ranged(p)
 	ref.whole = ref.reads == nil && len(ref.equal) == 0 && ref.ranged == nil
-	r.template.refs = append(r.template.refs, ref)
+	r.template.add(ref)
+}
+
+// add adds a reference, unless one that narrows as little is there already.
+func (t *template) add(ref *reference) {
+	if len(ref.equal) == 0 && ref.ranged == nil && slices.ContainsFunc(t.refs, func(o *reference) bool {
+		return o.relation == ref.relation && len(o.equal) == 0 && o.ranged == nil && o.whole == ref.whole && slices.Equal(o.reads, ref.reads)
+	}) {
+		return
+	}
+	t.refs = append(t.refs, ref)
 }
 
 // equalities keeps the compared columns whose equality is proven, those with

@@ -21,6 +21,10 @@ type resolver struct {
 	// several when the search path leaves it open.
 	tables  [][]*relation
 	foreign bool // values of types that are not built in are about
+	// views are the resolvers of the views among them; viewed counts all that
+	// were met for one statement.
+	views  map[*relation]*resolver
+	viewed *int
 }
 
 // resolve completes a template with what the catalog says. What it cannot
@@ -32,21 +36,27 @@ func (p *Planner) resolve(ctx context.Context, t *template, s Scope, a *query.An
 	} else {
 		r.mysql(ctx)
 	}
-	if a.Class != ClassRead {
-		a.Refuse("not a read")
-	}
+	r.judge(ctx)
 	if len(a.Tables) == 0 {
 		a.Refuse("it reads no table")
-	}
-	r.attributes()
-	if a.Reason == "" {
-		r.times()
 	}
 	if a.Reason == "" && r.follow() {
 		r.refer()
 		r.textOnly()
 	}
 	r.write()
+}
+
+// judge looks at what the tables' definitions say of the statement.
+func (r *resolver) judge(ctx context.Context) {
+	r.expand(ctx)
+	if r.analysis.Class != ClassRead {
+		r.analysis.Refuse("not a read")
+	}
+	r.attributes()
+	if r.analysis.Reason == "" {
+		r.times()
+	}
 }
 
 // write puts the outcome into the template's plan.
@@ -78,6 +88,9 @@ func (r *resolver) names() []string {
 		if i < len(r.tables) && len(r.tables[i]) > 0 {
 			for _, rel := range r.tables[i] {
 				out = append(out, rel.String())
+				if v := r.views[rel]; v != nil {
+					out = append(out, v.names()...)
+				}
 			}
 			continue
 		}
@@ -107,7 +120,7 @@ func (r *resolver) rely(f *fact) {
 
 // mysql looks the tables up; what was refused or is no read needs no catalog.
 func (r *resolver) mysql(ctx context.Context) {
-	a, k := r.analysis, r.planner.catalog
+	a := r.analysis
 	if a.Reason != "" || a.Class != ClassRead {
 		return
 	}
@@ -115,6 +128,11 @@ func (r *resolver) mysql(ctx context.Context) {
 		a.Refuse("sql_mode " + mode.Foreign + " has a grammar of its own")
 		return
 	}
+	r.mysqlTables(ctx)
+}
+
+func (r *resolver) mysqlTables(ctx context.Context) {
+	a, k := r.analysis, r.planner.catalog
 	set, err := k.mysqlSettings(ctx)
 	if err != nil {
 		r.catalogFailed(err)

@@ -82,6 +82,8 @@ func newSound(t *testing.T, kind upstream.Kind) *sound {
 	s.db.SetMaxIdleConns(0)
 	s.exec("SELECT 1")
 	s.db.SetMaxIdleConns(2)
+	s.exec("DROP VIEW IF EXISTS v2")
+	s.exec("DROP VIEW IF EXISTS v1")
 	for _, table := range soundTables {
 		s.exec("DROP TABLE IF EXISTS " + table)
 		s.exec("CREATE TABLE " + table + " (id int PRIMARY KEY, k int, j bigint, s varchar(5), d date)")
@@ -89,6 +91,9 @@ func newSound(t *testing.T, kind upstream.Kind) *sound {
 		for range 8 {
 			s.write(table)
 		}
+	}
+	for _, view := range soundViews {
+		s.exec("CREATE VIEW " + view)
 	}
 	return s
 }

@@ -19,6 +19,12 @@ type randomSQL struct {
 // soundTables all have the columns id, k, j (numbers), s (text) and d (a day).
 var soundTables = []string{"t1", "t2", "t3"}
 
+// soundViews have the same columns.
+var soundViews = []string{
+	"v1 AS SELECT a.id, a.k, b.j, a.s, b.d FROM t1 a LEFT JOIN t2 b ON a.k = b.id AND b.j = 2 WHERE a.s <> 'c'",
+	"v2 AS SELECT v.id, t.k, count(*) AS j, max(t.s) AS s, min(v.d) AS d FROM v1 v JOIN t3 t ON t.k = v.k GROUP BY v.id, t.k",
+}
+
 // sight are the aliases whose columns can be named, the innermost last.
 type sight []string
 
@@ -176,6 +182,9 @@ func (r *randomSQL) item(outside sight, before []string) (string, []string) {
 	r.aliases++
 	alias := fmt.Sprintf("x%d", r.aliases)
 	if r.depth > 1 || r.chance(80) {
+		if r.chance(8) {
+			return pick(r, "v1 ", "v2 ") + alias, []string{alias}
+		}
 		return pick(r, soundTables...) + " " + alias, []string{alias}
 	}
 	lateral := ""

@@ -274,9 +274,10 @@ func TestSchemaChanged(t *testing.T) {
 	scope := p.Scope(dialects[0].scope)
 	one := p.Statement(scope, []byte("SELECT * FROM users WHERE id = 1"), nil)
 	two := p.Statement(scope, []byte("SELECT * FROM orders WHERE id = 1"), nil)
+	view := p.Statement(scope, []byte("SELECT * FROM big_open"), nil)
 	none := p.Statement(scope, []byte("SELECT * FROM missing"), nil)
 	write := p.Statement(scope, []byte("INSERT INTO users (id) VALUES (1)"), nil)
-	all := []*Statement{one, two, none, write}
+	all := []*Statement{one, two, view, none, write}
 	replan := func() {
 		for _, st := range all {
 			done := make(chan struct{})
@@ -293,26 +294,34 @@ func TestSchemaChanged(t *testing.T) {
 		}
 	}
 	replan()
-	expect("planned", true, true, true, true)
+	expect("planned", true, true, true, true, true)
 	p.SchemaChanged("shop", "users")
-	expect("users changed", false, true, true, true)
+	expect("users changed", false, true, true, true, true)
+	replan()
+	for _, table := range []string{"big_open", "open_orders"} {
+		p.SchemaChanged("shop", table)
+		expect("the view "+table+" changed", true, true, false, true, true)
+		replan()
+	}
+	p.SchemaChanged("shop", "orders")
+	expect("orders changed", true, false, false, true, true)
 	replan()
 	p.SchemaChanged("shop", "missing")
-	expect("missing appeared", true, true, false, true)
+	expect("missing appeared", true, true, true, false, true)
 	replan()
 	p.SchemaChanged("shop", "")
-	expect("shop changed", false, false, false, true)
+	expect("shop changed", false, false, false, false, true)
 	replan()
 	p.SchemaChanged("", "")
-	expect("everything changed", false, false, false, true)
+	expect("everything changed", false, false, false, false, true)
 	replan()
 	setField[gone](f.tables["shop.users"], "gone").Store(true)
-	expect("the feed lost users", false, true, true, true)
+	expect("the feed lost users", false, true, true, true, true)
 	if deps, _, ok := one.plan.Load().Deps(nil, nil); ok {
 		t.Errorf("a plan of a table that is gone gave %x", deps)
 	}
 	replan()
-	expect("planned again", true, true, true, true)
+	expect("planned again", true, true, true, true, true)
 }
 
 // TestSchemaChangedWhileLoading drops what is read from the catalog at the

@@ -19,7 +19,7 @@ func (r *resolver) times() {
 		}
 		return
 	}
-	r.template.ofDay = ofDay
+	r.template.ofDay = r.template.ofDay || ofDay
 	if ofDay && (a.NeedsDate || r.any(a.Columns, clockDate)) || a.TimeOfDay && a.NeedsDate {
 		a.Refuse("a time of day may be completed with the current date")
 	}

@@ -143,11 +143,11 @@ func (s *statement) isAlias(block int, name string) bool {
 	return slices.ContainsFunc(s.blocks[block].Aliases, func(a string) bool { return s.sameName(a, name) })
 }
 
-// anyUnknown tells whether a name that is no table's may be a column of some
-// other FROM item in sight of a block.
+// anyUnknown tells whether a name that is no table's may be a column of an item
+// whose columns are not known, in sight of a block.
 func (s *statement) anyUnknown(block int) bool {
 	for b := block; b >= 0; b = s.blocks[b].Outer {
-		if slices.ContainsFunc(s.from(b), func(leaf int) bool { return s.nodes[leaf].Table < 0 }) {
+		if slices.ContainsFunc(s.from(b), func(leaf int) bool { return s.columns(leaf) == nil }) {
 			return true
 		}
 	}

@@ -22,3 +22,15 @@ CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic =
 CREATE TABLE loose (id int PRIMARY KEY, name text COLLATE ci);
 CREATE FUNCTION near(int, int) RETURNS boolean LANGUAGE sql VOLATILE AS 'SELECT true';
 CREATE OPERATOR ~~~ (LEFTARG = int, RIGHTARG = int, FUNCTION = near);
+CREATE VIEW big_open AS SELECT id, user_id, total FROM open_orders WHERE total > 100;
+CREATE VIEW spenders AS SELECT u.id, u.email, sum(o.total) AS spent, string_agg(o.state, '-' ORDER BY o.id) AS states FROM users u LEFT JOIN orders o ON o.user_id = u.id AND o.state <> 'void' WHERE u.email LIKE 'a%' OR u.born BETWEEN '2000-01-01' AND '2009-12-31' GROUP BY u.id, u.email HAVING count(*) > 1;
+CREATE VIEW ranked AS SELECT user_id, row_number() OVER (PARTITION BY user_id ORDER BY total DESC) AS place, CASE WHEN total > 10 THEN 'much' ELSE 'little' || state END AS amount, total::int AS rounded FROM orders;
+CREATE VIEW recent AS SELECT id FROM users WHERE at > now();
+CREATE VIEW recent_orders AS SELECT o.id FROM orders o JOIN recent r ON r.id = o.user_id;
+CREATE VIEW one AS SELECT 1 AS n;
+CREATE VIEW secrets AS SELECT id FROM secret;
+CREATE VIEW app.pair AS SELECT a.nick, b.name FROM app.users a JOIN public.users b ON a.id = b.id;
+CREATE VIEW doubled AS SELECT twice_of(id) AS id FROM orders;
+CREATE VIEW tables AS SELECT relname FROM pg_class;
+CREATE VIEW dated AS SELECT name::date AS day FROM users;
+CREATE VIEW numbered AS WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3) SELECT n.i, o.id FROM n JOIN orders o ON o.id = n.i;
