@@ -45,8 +45,8 @@ type applier struct {
 
 // counters count what was marked, by kind, and what was seen.
 type counters struct {
-	key, shape, table, database, all atomic.Uint64
-	rows, transactions               atomic.Uint64
+	key, block, shape, table, database, all atomic.Uint64
+	rows, transactions                      atomic.Uint64
 }
 
 // place makes a position of the upstream's own number. Positions always rise:

@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-mysql-org/go-mysql/client"
@@ -48,12 +49,12 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 // fits tells whether the catalog has the columns that the definition has, by
 // name, type and order.
 func (s *mysqlSource) fits(c *client.Conn, spec *TableSpec) (bool, tableFacts, error) {
-	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IFNULL(GENERATION_EXPRESSION, '') <> '' FROM information_schema.COLUMNS "+
-		"WHERE TABLE_SCHEMA = "+quoteMySQL(spec.Schema)+" AND TABLE_NAME = "+quoteMySQL(spec.Name)+" ORDER BY ORDINAL_POSITION")
+	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IFNULL(GENERATION_EXPRESSION, '') <> '', COLUMN_KEY, @@GLOBAL.binlog_row_image "+
+		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+quoteMySQL(spec.Schema)+" AND TABLE_NAME = "+quoteMySQL(spec.Name)+" ORDER BY ORDINAL_POSITION")
 	if err != nil || len(rows) != len(spec.Columns) {
 		return false, tableFacts{}, err
 	}
-	facts := tableFacts{derived: make([]bool, len(rows))}
+	facts := mysqlTableFacts(rows)
 	for i, col := range spec.Columns {
 		row := rows[i]
 		if !strings.EqualFold(row[0], col.Name) {
@@ -62,9 +63,29 @@ func (s *mysqlSource) fits(c *client.Conn, spec *TableSpec) (bool, tableFacts, e
 		if col.Type != "" && !strings.EqualFold(col.Type, row[1]) && !strings.EqualFold(col.Type, row[2]) {
 			return false, tableFacts{}, nil
 		}
-		facts.derived[i] = row[3] == "1"
 	}
 	return true, facts, nil
+}
+
+// mysqlTableFacts reads what is known of a table's rows from fits' query: what
+// the log has of them under the server's row image. Sessions may set another.
+func mysqlTableFacts(rows [][]string) tableFacts {
+	facts := tableFacts{derived: make([]bool, len(rows)), written: true}
+	key := slices.ContainsFunc(rows, func(row []string) bool { return row[4] == "PRI" })
+	for i, row := range rows {
+		facts.derived[i] = row[3] == "1"
+		facts.image = strings.ToUpper(row[5])
+		known := true
+		switch facts.image {
+		case "MINIMAL":
+			known = row[4] == "PRI" || !key
+		case "NOBLOB":
+			known = row[4] == "PRI" || !key || !strings.HasSuffix(row[2], "blob") && !strings.HasSuffix(row[2], "text")
+		}
+		facts.known = append(facts.known, known)
+	}
+	facts.mend = "SET GLOBAL binlog_row_image = 'FULL', and binlog_row_image=FULL in the server's configuration"
+	return facts
 }
 
 // maxAncestors bounds the walk up a chain of foreign keys.

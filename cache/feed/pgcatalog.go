@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,7 +86,9 @@ const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
 			(SELECT count(*) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''))),
 	EXISTS (SELECT FROM pg_publication p WHERE p.pubname = 'freshet' AND NOT (p.pubinsert AND p.pubupdate AND p.pubdelete AND p.pubtruncate)),
 	` + pgUnsentKeySQL + `,
-	c.relreplident
+	c.relreplident,
+	(SELECT coalesce(string_agg(a.attname, E'\n'), '') FROM pg_attribute a JOIN pg_index x ON x.indrelid = c.oid AND a.attnum = ANY (x.indkey)
+		WHERE a.attrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END)
 	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid`
 
 // pgTable is a row of pgTableSQL.
@@ -97,6 +100,7 @@ type pgTable struct {
 	unsentKey                                      bool // see pgUnsentKeySQL
 	print                                          string
 	identityKind                                   string // pg_class.relreplident
+	identityColumns                                []string
 }
 
 func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bool, error) {
@@ -108,7 +112,8 @@ func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bo
 	is := func(i int) bool { return string(row[i]) == "t" }
 	return pgTable{schema: string(row[0]), name: string(row[1]), kind: string(row[2]), persistence: string(row[3]),
 		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9), partial: is(10),
-		unsentKey: is(11), identityKind: string(row[12])}, true, nil
+		unsentKey: is(11), identityKind: string(row[12]),
+		identityColumns: strings.Split(string(row[13]), "\n")}, true, nil
 }
 
 func (t *pgTable) full() string { return quoteIdent(t.schema) + "." + quoteIdent(t.name) }
@@ -145,6 +150,19 @@ func (t *pgTable) refuse(user string) error {
 			"as a superuser, ALTER PUBLICATION " + publication + " ADD TABLE " + t.full() + ", or GRANT the owner's role TO " + quoteIdent(user)}
 	}
 	return nil
+}
+
+// facts says what the log has of the table's rows.
+func (t *pgTable) facts(columns []Column) tableFacts {
+	f := tableFacts{image: "replica identity " + map[string]string{"d": "default", "f": "full", "i": "index", "n": "nothing"}[t.identityKind],
+		mend: "ALTER TABLE " + t.full() + " REPLICA IDENTITY FULL"}
+	if t.identityKind == "f" {
+		return f
+	}
+	for _, c := range columns {
+		f.known = append(f.known, slices.Contains(t.identityColumns, c.Name))
+	}
+	return f
 }
 
 // vet asks the catalog whether the table can be published.
@@ -253,6 +271,7 @@ func (s *pgSource) inspectOne(ctx context.Context, c *pgconn.PgConn, tb *Table, 
 	}
 	delete(s.gates, tb)
 	delete(s.misfits, key)
+	s.feed.cfg.Tracker.learn(tb, t.facts(tb.Spec.Columns))
 	s.mu.Lock()
 	s.prints[key] = pgPrint{oid: tb.Spec.OID, text: t.print}
 	s.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"freshet/cache"
 	"freshet/cache/canon"
@@ -56,7 +57,9 @@ type Table struct {
 	// vetted is set, under Tracker.mu, once the catalog was found to agree
 	// with Spec and everything before that has been applied.
 	vetted  bool
-	facts   tableFacts     // what the catalog says besides; under Tracker.mu
+	facts   tableFacts // what the catalog says besides; under Tracker.mu
+	up      time.Time  // when it was taken up; under Tracker.mu
+	counts  tableCounters
 	stage   stage          // under Tracker.mu
 	watched cache.Position // where it came into the view; under Tracker.mu
 }
@@ -66,8 +69,13 @@ type tableFacts struct {
 	// derived are the columns computed from others, which some servers leave
 	// out of their log; nil: any may be.
 	derived []bool
-	// image says how much of a row the log has, in the upstream's own words;
-	// mend is what would make tracking exact, "" if it is.
+	// known are the columns of which the log has the value that an update
+	// or a delete found; nil: all. written says that it has every column that
+	// an update wrote and no other.
+	known   []bool
+	written bool
+	// image says the same in the upstream's words, mend what would make all
+	// columns known.
 	image, mend string
 }
 

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"freshet/cache"
 	"freshet/cache/feed/row"
@@ -46,7 +47,8 @@ type touch struct {
 	// marks says of each shape what is marked once for all rows.
 	marks []shapeMarks
 	seen  uint64 // rows looked at
-	keys  uint64 // keys among txn.deps
+	keys  uint64 // keys among txn.deps, blocks not among them
+	block uint64 // blocks among txn.deps
 }
 
 // shapeMarks are marks that every row would repeat.
@@ -197,7 +199,7 @@ func (t *txn) shape(tc *touch, i int, sp *shapePlan) {
 		}
 		if found {
 			was, had = dep, true
-			t.add(tc, dep)
+			t.add(tc, sp, dep)
 		}
 	}
 	if t.state.kind != row.Delete {
@@ -206,13 +208,13 @@ func (t *txn) shape(tc *touch, i int, sp *shapePlan) {
 			tc.marks[i] |= markAll
 		}
 		if found && !(had && dep == was) {
-			t.add(tc, dep)
+			t.add(tc, sp, dep)
 		}
 	}
 }
 
 // add notes a key, unless it was noted lately.
-func (t *txn) add(tc *touch, dep cache.Dep) {
+func (t *txn) add(tc *touch, sp *shapePlan, dep cache.Dep) {
 	if len(t.deps) >= shortDeps {
 		t.crowded = true
 		slot := &t.recent[dep%recentDeps]
@@ -222,7 +224,11 @@ func (t *txn) add(tc *touch, dep cache.Dep) {
 		*slot = dep
 	}
 	t.deps = append(t.deps, dep)
-	tc.keys++
+	if sp.block < 0 {
+		tc.keys++
+	} else {
+		tc.block++
+	}
 }
 
 // end marks everything the transaction changed and then, and only then, moves
@@ -263,7 +269,6 @@ func (t *txn) mark(at cache.Position) {
 	for _, dep := range t.deps {
 		a.marks.Mark(dep, at)
 	}
-	a.counts.key.Add(uint64(len(t.deps)))
 	var gone map[nameKey]*Table
 	lose := func(key nameKey, tb *Table) {
 		if gone == nil {
@@ -291,27 +296,46 @@ func (t *txn) mark(at cache.Position) {
 	}
 }
 
-// markTable marks what the transaction did to one table, but for keys.
+// markTable marks what the transaction did to one table, but for keys, and
+// counts.
 func (t *txn) markTable(f *followed, tc *touch, at cache.Position) {
 	a := t.a
-	a.counts.rows.Add(tc.seen)
 	switch {
 	case tc.whole:
 		a.markWhole(f, at)
 		a.counts.table.Add(1)
+		if f.table != nil {
+			f.table.counts.rows.Add(tc.seen)
+			f.table.counts.table.Add(1)
+		}
 		return
 	case f.table != nil:
 		a.marks.Mark(cache.DepOfTable(f.table.ID), at)
+		shapes := uint64(0)
 		for i, m := range tc.marks {
 			if m&markKey != 0 {
 				a.marks.Mark(f.plan.shapes[i].key, at)
-				a.counts.key.Add(1)
+				tc.keys++
 			}
 			if m&markAll != 0 {
 				a.marks.Mark(f.plan.shapes[i].all, at)
-				a.counts.shape.Add(1)
+				shapes++
 			}
 		}
+		t.count(&f.table.counts, tc, shapes)
 	}
 	a.markOld(f, at)
+}
+
+func (t *txn) count(c *tableCounters, tc *touch, shapes uint64) {
+	for _, n := range []struct {
+		table, all *atomic.Uint64
+		n          uint64
+	}{{&c.rows, &t.a.counts.rows, tc.seen}, {&c.key, &t.a.counts.key, tc.keys}, {&c.block, &t.a.counts.block, tc.block},
+		{&c.shape, &t.a.counts.shape, shapes}} {
+		if n.n > 0 {
+			n.table.Add(n.n)
+			n.all.Add(n.n)
+		}
+	}
 }

@@ -121,7 +121,7 @@ func (t *Tracker) advance(tb *Table) {
 		tb.stage, tb.watched = stageWatched, t.applied
 	}
 	if tb.vetted && tb.stage != stageUp {
-		tb.stage = stageUp
+		tb.stage, tb.up = stageUp, time.Now()
 		tb.since.Store(uint64(t.applied))
 	}
 	if tb.stage != stageUp {
