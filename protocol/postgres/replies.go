@@ -23,8 +23,8 @@ func (k ReplyKind) String() string {
 	return [...]string{"Parse", "Bind", "Describe", "Execute", "Close", "Sync", "Query", "FunctionCall", "CopyEnd"}[k]
 }
 
-// extended says whether an error makes the server skip to the next Sync.
-func (k ReplyKind) extended() bool { return k <= ReplyClose }
+// Extended says whether an error makes the server skip to the next Sync.
+func (k ReplyKind) Extended() bool { return k <= ReplyClose }
 
 // Action is what is to be done with the replies to one message.
 type Action uint8
@@ -40,9 +40,6 @@ const (
 	// ActionReplace: the message was sent to make the server fail where the
 	// client's own would have; the owner tells the client the right error.
 	ActionReplace
-	// ActionMakeUp: nothing was sent upstream; the owner makes the reply when
-	// its turn has come.
-	ActionMakeUp
 )
 
 // Expected is one message whose replies are still to come. Ref is the owner's.
@@ -97,13 +94,13 @@ type Replies[T any] struct {
 	copying  bool // the server reads COPY data for the first item
 }
 
-// Push notes a message as sent (or as made up). It tells false when the server
+// Push notes a message as sent. It tells false when the server
 // will not answer it: it is skipping, or reads it as part of a COPY.
 func (q *Replies[T]) Push(kind ReplyKind, action Action, ref T) bool {
 	switch {
 	case q.skipping && kind != ReplySync:
 		return false
-	case q.copying && action != ActionMakeUp:
+	case q.copying:
 		if kind != ReplySync {
 			q.copying = false
 		}
@@ -128,19 +125,8 @@ func (q *Replies[T]) Copying() bool { return q.copying }
 // Idle: nothing is expected and the server would take any message.
 func (q *Replies[T]) Idle() bool { return q.Len() == 0 && !q.skipping && !q.copying }
 
-// Made takes the first item off if its reply is to be made up now. It is to be
-// called until it tells false, after each Push and each Step.
-func (q *Replies[T]) Made() (Expected[T], bool) {
-	q.dropCopyEnds()
-	if q.Len() == 0 || q.items[q.head].Action != ActionMakeUp {
-		return Expected[T]{}, false
-	}
-	return q.pop(), true
-}
-
 // Step takes the type of the server's next message and tells what it answers.
 func (q *Replies[T]) Step(kind byte) (Reply[T], error) {
-	q.dropCopyEnds()
 	switch kind {
 	case TypeNoticeResponse, TypeParameterStatus, TypeNotificationResponse:
 		r := Reply[T]{Async: true, Owned: q.Len() > 0}
@@ -157,7 +143,7 @@ func (q *Replies[T]) Step(kind byte) (Reply[T], error) {
 	}
 	first := q.items[q.head]
 	last, ok := step(first.Kind, kind)
-	if !ok || first.Action == ActionMakeUp {
+	if !ok {
 		return Reply[T]{}, &UnexpectedReplyError{Type: kind, During: first.Kind}
 	}
 	r := Reply[T]{Expected: first, Owned: true, Last: last}
@@ -169,12 +155,13 @@ func (q *Replies[T]) Step(kind byte) (Reply[T], error) {
 		q.startCopy()
 	case TypeErrorResponse:
 		q.copying = false
-		if first.Kind.extended() {
+		if first.Kind.Extended() {
 			q.skip()
 		}
 	case TypeReadyForQuery:
 		q.copying = false
 	}
+	q.dropCopyEnds()
 	return r, nil
 }
 
@@ -182,7 +169,7 @@ func (q *Replies[T]) Step(kind byte) (Reply[T], error) {
 // whether it ends it.
 func step(sent ReplyKind, kind byte) (last, ok bool) {
 	if kind == TypeErrorResponse {
-		return sent.extended(), true // the others still get their ReadyForQuery
+		return sent.Extended(), true // the others still get their ReadyForQuery
 	}
 	switch sent {
 	case ReplyParse:
@@ -234,10 +221,6 @@ func (q *Replies[T]) startCopy() {
 	for q.Len() > 1 {
 		i := q.head + 1
 		next := q.items[i]
-		if next.Action == ActionMakeUp {
-			q.copying = false // was answered here, so it was no part of a COPY
-			return
-		}
 		q.items = append(q.items[:i], q.items[i+1:]...)
 		if next.Kind != ReplyCopyEnd {
 			q.drop(next)

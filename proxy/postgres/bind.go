@@ -15,10 +15,9 @@ func (h *handler) bindMessage(body, frame []byte) bool {
 	if !ok {
 		return false
 	}
-	h.batch = true
 	h.setPortal(portal, s)
 	h.noteParams(s, body)
-	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal), done: s.accepted()})
+	h.push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal), done: s.accepted()})
 	if alias == string(name) {
 		h.send(frame)
 	} else {
@@ -73,8 +72,7 @@ func (h *handler) hideUnnamed(name []byte) {
 		return
 	}
 	h.link().loseUnnamed()
-	h.batch = true
-	h.replies.Push(pg.ReplyClose, pg.ActionSwallow, &op{})
+	h.push(pg.ReplyClose, pg.ActionSwallow, &op{})
 	h.send((&pg.Close{Target: pg.TargetStatement}).Append(nil))
 }
 

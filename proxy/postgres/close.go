@@ -4,8 +4,7 @@ import (
 	pg "freshet/protocol/postgres"
 )
 
-// close forwards a Close. A statement is only the session's: it is taken out,
-// and the answer is made up in its turn.
+// close forwards a Close.
 func (h *handler) close(body, frame []byte) bool {
 	var m pg.Close
 	if m.Decode(body) != nil {
@@ -15,9 +14,7 @@ func (h *handler) close(body, frame []byte) bool {
 		return false
 	}
 	if m.Target == pg.TargetStatement && !h.native {
-		c := h.statements.change(string(m.Name), nil)
-		h.makeUp(pg.ReplyClose, &op{made: pg.CloseComplete.Append(nil),
-			done: func() { h.statements.confirm(c) }, undo: func() { h.statements.cancel(c) }})
+		h.closeStatement(m.Name)
 		return true
 	}
 	if h.s.Link == nil && h.quiet() {
@@ -34,22 +31,22 @@ func (h *handler) close(body, frame []byte) bool {
 	} else {
 		delete(h.portals, string(m.Name))
 	}
-	h.batch = true
-	h.replies.Push(pg.ReplyClose, pg.ActionForward, o)
+	h.push(pg.ReplyClose, pg.ActionForward, o)
 	h.send(frame)
 	return true
 }
 
-// makeUp answers a message here, at once or when its turn comes.
-func (h *handler) makeUp(kind pg.ReplyKind, o *op) {
-	h.replies.Push(kind, pg.ActionMakeUp, o)
-	h.tellMade()
-}
-
-// tellMade writes what is due of the replies that are made up.
-func (h *handler) tellMade() {
-	for e, ok := h.replies.Made(); ok; e, ok = h.replies.Made() {
-		h.s.Write(e.Ref.made)
-		e.Ref.finish()
+// closeStatement closes a statement that is only the session's: it is taken
+// out, and the link stays as it is. If answers are still to come, the server
+// may not come to the Close; it is sent one of nothing, to tell in its turn.
+func (h *handler) closeStatement(name []byte) {
+	if h.replies.Len() == 0 {
+		h.statements.set(string(name), nil)
+		h.s.Write(pg.CloseComplete.Append(nil))
+		return
 	}
+	c := h.statements.change(string(name), nil)
+	h.push(pg.ReplyClose, pg.ActionForward, &op{
+		done: func() { h.statements.confirm(c) }, undo: func() { h.statements.cancel(c) }})
+	h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(h.shared.prefix + "none")}).Append(nil))
 }

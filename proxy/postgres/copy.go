@@ -11,7 +11,7 @@ func (h *handler) copyMessage(kind byte, frame []byte) bool {
 		return true
 	}
 	if kind != pg.TypeCopyData {
-		h.replies.Push(pg.ReplyCopyEnd, pg.ActionForward, &op{})
+		h.push(pg.ReplyCopyEnd, pg.ActionForward, &op{})
 	}
 	h.send(frame)
 	return true

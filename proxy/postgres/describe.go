@@ -15,6 +15,10 @@ func (h *handler) describe(body, frame []byte) bool {
 	if m.Target == pg.TargetPortal {
 		return h.describePortal(frame)
 	}
+	if h.tx == pg.TxFailed && h.replies.Len() > 0 {
+		h.awaitAnswers()
+		return false
+	}
 	if h.describeAborted(&m) {
 		return true
 	}
@@ -26,8 +30,7 @@ func (h *handler) describe(body, frame []byte) bool {
 	if s != nil && s.description == nil {
 		o.seen = h.describedAs(s)
 	}
-	h.batch = true
-	h.replies.Push(pg.ReplyDescribe, pg.ActionForward, o)
+	h.push(pg.ReplyDescribe, pg.ActionForward, o)
 	if alias == string(m.Name) {
 		h.send(frame)
 	} else {
@@ -44,8 +47,7 @@ func (h *handler) describePortal(frame []byte) bool {
 	if h.claim != nil {
 		o.capture = h.claim.capture
 	}
-	h.batch = true
-	h.replies.Push(pg.ReplyDescribe, pg.ActionForward, o)
+	h.push(pg.ReplyDescribe, pg.ActionForward, o)
 	h.send(frame)
 	return true
 }
@@ -61,7 +63,7 @@ func (h *handler) describeAborted(m *pg.Describe) bool {
 	if ls := h.link(); ls.prepared[h.linkKey(s)] != nil || ls.unnamed.what == s || !bytes.HasSuffix(s.description, noData) {
 		return false
 	}
-	h.makeUp(pg.ReplyDescribe, &op{made: s.description})
+	h.s.Write(s.description)
 	return true
 }
 

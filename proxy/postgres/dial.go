@@ -30,6 +30,11 @@ type linkState struct {
 	// currval and lastval know are its own.
 	writer uint64
 
+	// mixed: a simple query ran in the middle of a batch's transaction. PostgreSQL
+	// 18 can be left with a transaction that is neither open nor ended by that,
+	// which the next statement would fail of: it must not be another session's.
+	mixed bool
+
 	prepared   map[string]*linkStatement // by statement.key
 	nextName   uint64
 	useCounter uint64

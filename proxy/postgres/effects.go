@@ -56,7 +56,8 @@ func several(text []byte) bool {
 
 // considerNames makes the client's statement names the link's, before a text
 // is sent that may speak of them. It tells false when it has to be known first
-// which names there are; the client is then held until it is.
+// which names there are, and that the server is not skipping to a Sync; the
+// client is then held until it is.
 func (h *handler) considerNames(st *planner.Statement, text []byte) bool {
 	switch classOf(st) {
 	case planner.ClassOther, planner.ClassSession, planner.ClassSchema:
@@ -66,7 +67,7 @@ func (h *handler) considerNames(st *planner.Statement, text []byte) bool {
 	if h.native || h.passthrough || !speaksOfPrepared(text) || forgetsPrepared(text) {
 		return true
 	}
-	if !h.statements.allSure() {
+	if h.replies.Len() > 0 {
 		h.awaitAnswers()
 		return false
 	}
@@ -109,7 +110,8 @@ func (h *handler) goNative(asked bool) {
 		return // a failed transaction parses nothing, and runs none of these either
 	}
 	alone := !h.batch
-	h.native, h.nativeIs = alone, presence{sure: true}
+	h.native, h.nativeIs = true, presence{sure: true}
+	h.dirty = h.dirty || !asked // it may come to nothing, and the link be given back
 	action := pg.ActionSwallow
 	if alone {
 		action = pg.ActionHide
@@ -120,13 +122,12 @@ func (h *handler) goNative(asked bool) {
 	}
 	h.statements.all(func(s *statement) {
 		h.native, h.nativeIs = true, presence{sure: asked, batch: h.statements.batch}
-		h.replies.Push(pg.ReplyClose, action, &op{})
+		h.push(pg.ReplyClose, action, &op{})
 		h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
 		h.sendOwnParse(s.name, s, action, &op{undo: undo, done: h.nativeIs.arrived})
 		if alone {
-			h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
+			h.pushSync(pg.ActionHide, &op{})
 			h.send(pg.Sync.Append(nil))
-			h.batch = false
 		}
 	})
 }

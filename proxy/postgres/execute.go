@@ -28,8 +28,7 @@ func (h *handler) execute(body, frame []byte) bool {
 	}
 	// The parameters may name settings; they were in the last Bind.
 	h.effects(o, text, h.lastParams)
-	h.batch = true
-	h.replies.Push(pg.ReplyExecute, pg.ActionForward, o)
+	h.push(pg.ReplyExecute, pg.ActionForward, o)
 	h.send(frame)
 	h.s.Sent()
 	return true

@@ -13,10 +13,7 @@ func (h *handler) functionCall(frame []byte) bool {
 	h.s.Forwarded(nil, "a function call by number")
 	o := &op{}
 	h.effects(o, nil, nil)
-	if h.replies.Push(pg.ReplyFunctionCall, pg.ActionForward, o) {
-		h.batch = false
-		h.statements.batch++
-	}
+	h.pushSimple(pg.ReplyFunctionCall, pg.ActionForward, o)
 	h.send(frame)
 	h.s.Sent()
 	return true

@@ -19,6 +19,11 @@ func (h *handler) large(in []byte) (used int, more bool) {
 		h.discard = pg.HeaderLen + n
 		return 0, true
 	}
+	if kind != pg.TypeCopyData && h.replies.Copying() {
+		h.push(pg.ReplyQuery, pg.ActionForward, &op{})
+		h.passing = pg.HeaderLen + n
+		return 0, true
+	}
 	body := in[pg.HeaderLen:]
 	switch kind {
 	case pg.TypeCopyData:
@@ -81,10 +86,9 @@ func (h *handler) largeBind(body []byte, n int) (used int, more bool) {
 	if !ok {
 		return 0, false
 	}
-	h.batch = true
 	h.setPortal(portal, s)
 	h.lastParams = nil
-	h.replies.Push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal)})
+	h.push(pg.ReplyBind, pg.ActionForward, &op{alias: alias, name: string(name), undo: h.losePortal(portal)})
 	h.out = append(h.out[:0], pg.TypeBind, 0, 0, 0, 0)
 	length := 4 + n - len(name) + len(alias)
 	h.out[1], h.out[2], h.out[3], h.out[4] = byte(length>>24), byte(length>>16), byte(length>>8), byte(length)

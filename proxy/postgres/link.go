@@ -77,7 +77,7 @@ func (h *handler) adopt() {
 // ownQuery runs a text for the proxy itself; nothing of it reaches the client.
 func (h *handler) ownQuery(text string, seen func(kind byte, body []byte)) {
 	h.link().loseUnnamed()
-	h.replies.Push(pg.ReplyQuery, pg.ActionHide, &op{seen: seen})
+	h.push(pg.ReplyQuery, pg.ActionHide, &op{seen: seen})
 	h.s.Link.Write((&pg.Query{Text: []byte(text)}).Append(nil))
 }
 
@@ -125,6 +125,8 @@ func (h *handler) pinnedBy() string {
 		return "unknown session state"
 	case h.cancels > 0:
 		return "a cancel request under way"
+	case h.s.Link != nil && h.link().mixed:
+		return "a query in a batch's transaction"
 	case h.keepsLink:
 		return "values of sequences"
 	case h.native:

@@ -119,16 +119,6 @@ func (s *slot) remove(c *change) bool {
 	return false
 }
 
-// allSure is sure for every name.
-func (n *names) allSure() bool {
-	for _, s := range n.named {
-		if last := len(s.pending) - 1; last >= 0 && s.pending[last].batch != n.batch {
-			return false
-		}
-	}
-	return true
-}
-
 // all calls f with each named statement.
 func (n *names) all(f func(*statement)) {
 	for _, s := range n.named {

@@ -34,9 +34,9 @@ func (h *handler) parse(body, frame []byte) bool {
 
 func (h *handler) parseUnnamed(s *statement, frame []byte) {
 	ls := h.link()
-	h.batch = true
 	c := h.statements.change("", s)
-	h.replies.Push(pg.ReplyParse, pg.ActionForward, &op{st: s.st,
+	h.unnamedSent(ls, s)
+	h.push(pg.ReplyParse, pg.ActionForward, &op{st: s.st,
 		done: func() {
 			ls.haveUnnamed(s)
 			h.statements.confirm(c)
@@ -50,18 +50,16 @@ func (h *handler) parseUnnamed(s *statement, frame []byte) {
 			ls.loseUnnamed()
 			h.statements.cancel(c)
 		}})
-	h.unnamedSent(ls, s)
 	h.send(frame)
 }
 
 func (h *handler) parseNative(s *statement, frame []byte) {
-	h.batch = true
 	o := &op{st: s.st}
 	if h.statements.get([]byte(s.name)) == nil { // else the server's error; the old one stays
 		c := h.statements.change(s.name, s)
 		o.done, o.undo = func() { h.statements.confirm(c) }, func() { h.statements.cancel(c) }
 	}
-	h.replies.Push(pg.ReplyParse, pg.ActionForward, o)
+	h.push(pg.ReplyParse, pg.ActionForward, o)
 	h.send(frame)
 }
 
@@ -113,8 +111,7 @@ func (h *handler) forwardRaw(kind pg.ReplyKind, frame []byte) bool {
 	if !h.upstream() {
 		return false
 	}
-	h.batch = true
-	h.replies.Push(kind, pg.ActionForward, &op{})
+	h.push(kind, pg.ActionForward, &op{})
 	h.send(frame)
 	return true
 }

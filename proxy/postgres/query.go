@@ -113,19 +113,7 @@ func (h *handler) pushQuery(o *op) {
 	c := h.statements.change("", nil)
 	o.done = both(o.done, func() { h.statements.confirm(c) })
 	o.dropped = both(o.undo, func() { h.statements.cancel(c) })
-	if h.replies.Push(pg.ReplyQuery, pg.ActionForward, o) {
-		h.batch = false
-		h.statements.batch++
-		return
-	}
-	o.dropped()
-}
-
-func both(f, g func()) func() {
-	if f == nil {
-		return g
-	}
-	return func() { f(); g() }
+	h.pushSimple(pg.ReplyQuery, pg.ActionForward, o)
 }
 
 func (h *handler) send(frame []byte) { h.s.Link.Write(frame) }

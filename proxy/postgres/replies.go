@@ -49,13 +49,6 @@ func (h *handler) LinkData(in []byte) int {
 			h.insteadOf(r, kind, frame)
 		}
 		n += size
-		if e, ok := h.replies.Made(); ok {
-			h.forward(in[run:n])
-			run = n
-			h.s.Write(e.Ref.made)
-			e.Ref.finish()
-			h.tellMade()
-		}
 	}
 	h.forward(in[run:n])
 	if n == len(in) {
@@ -219,7 +212,7 @@ func (h *handler) answered() {
 	if h.stage != stageReady {
 		return
 	}
-	if h.awaiting && (h.replies.Len() == 0 || h.replies.Skipping()) {
+	if h.awaiting && (h.replies.Len() == 0 || h.replies.Skipping() || h.replies.Copying()) {
 		h.awaiting, h.resume = false, true
 	}
 	h.settle()

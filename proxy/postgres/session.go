@@ -35,8 +35,10 @@ type handler struct {
 
 	tx      pg.TxStatus
 	replies pg.Replies[*op]
-	// batch: extended messages were sent upstream since the last Sync.
-	batch bool
+	// batch: extended messages were sent upstream that no Sync has ended, or not
+	// for certain (see batch.go). extended counts those messages.
+	batch    bool
+	extended uint64
 	// wrote: something ran that the session's next hits must reflect.
 	wrote bool
 
@@ -102,7 +104,7 @@ type op struct {
 	// seen is shown each reply to a message that the client did not send, and
 	// those to a Describe.
 	seen func(kind byte, body []byte)
-	// made is what is told to the client for ActionMakeUp and ActionReplace.
+	// made is what is told to the client for ActionReplace.
 	made []byte
 	// alias and name: the statement's name upstream and the client's, for
 	// errors that quote it.
@@ -182,6 +184,9 @@ func (h *handler) next(in []byte) (used int, more bool) {
 // false when the message could not be taken yet.
 func (h *handler) message(kind byte, body, frame []byte) bool {
 	if h.ignored(kind) {
+		return true
+	}
+	if h.breaksCopy(kind, frame) {
 		return true
 	}
 	if h.refusal != nil && kind != pg.TypeTerminate {

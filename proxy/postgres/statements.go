@@ -278,8 +278,7 @@ func (h *handler) evict(ls *linkState) {
 func (h *handler) sendClose(ls *linkState, key string) {
 	p := ls.prepared[key]
 	delete(ls.prepared, key)
-	h.batch = true
-	h.replies.Push(pg.ReplyClose, pg.ActionSwallow, &op{undo: func() {
+	h.push(pg.ReplyClose, pg.ActionSwallow, &op{undo: func() {
 		if ls.prepared[key] == nil {
 			ls.prepared[key] = p
 		}
@@ -304,16 +303,14 @@ func (h *handler) writeParse(name string, s *statement, action pg.Action, o *op)
 	if s.params != nil {
 		oids = s.params
 	}
-	h.batch = true
-	h.replies.Push(pg.ReplyParse, action, o)
+	h.push(pg.ReplyParse, action, o)
 	h.out = (&pg.Parse{Name: []byte(name), Text: s.text, OIDs: oids}).Append(h.out[:0])
 	h.s.Link.Write(h.out)
 }
 
 // sendDescribe asks for a statement's description, for the proxy itself.
 func (h *handler) sendDescribe(name string, done func(description []byte)) {
-	h.batch = true
-	h.replies.Push(pg.ReplyDescribe, pg.ActionSwallow, &op{seen: collect(done)})
+	h.push(pg.ReplyDescribe, pg.ActionSwallow, &op{seen: collect(done)})
 	h.s.Link.Write((&pg.Describe{Target: pg.TargetStatement, Name: []byte(name)}).Append(nil))
 }
 
@@ -359,17 +356,15 @@ func (h *handler) closePrivate(ls *linkState) bool {
 	for _, key := range keys {
 		h.sendClose(ls, key)
 	}
-	h.replies.Push(pg.ReplySync, pg.ActionHide, &op{})
+	h.pushSync(pg.ActionHide, &op{})
 	h.s.Link.Write(pg.Sync.Append(nil))
-	h.batch = false
 	return true
 }
 
 // fail sends a message upstream that cannot but fail, so that the server is
 // where the client believes it to be, and tells the client the given error.
 func (h *handler) failUpstream(message []byte) {
-	h.batch = true
-	h.replies.Push(pg.ReplyBind, pg.ActionReplace, &op{made: message})
+	h.push(pg.ReplyBind, pg.ActionReplace, &op{made: message})
 	h.s.Link.Write((&pg.Bind{Statement: []byte(h.shared.prefix + "none")}).Append(nil))
 }
 

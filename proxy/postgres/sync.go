@@ -20,9 +20,7 @@ func (h *handler) sync(frame []byte) bool {
 		o.capture = h.claim.capture
 		h.claim = nil
 	}
-	h.replies.Push(pg.ReplySync, pg.ActionForward, o)
-	h.batch = false
-	h.statements.batch++
+	h.pushSync(pg.ActionForward, o)
 	h.send(frame)
 	return true
 }
