@@ -9,6 +9,7 @@ import (
 // Finding is one thing that Check looked at.
 type Finding struct {
 	OK   bool
+	Note bool   // nothing to mend, but to be known; OK too
 	What string // what was found
 	Mend string // the statement that mends it; "" when OK
 }

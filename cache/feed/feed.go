@@ -38,6 +38,10 @@ type Config struct {
 	// all that depends on it was marked; table "" stands for all of them. It
 	// is called on the feed's goroutines and must not wait for the feed.
 	OnSchemaChange func(schema, table string)
+	// Synchronous has the upstream, which must be set up for it (see
+	// CheckSynchronous), hold each commit back until it is marked: LeaseUntil.
+	// While the feed is away, the upstream waits.
+	Synchronous bool
 }
 
 // source is one upstream's dialect.
@@ -61,6 +65,8 @@ type source interface {
 	// inspect compares tables with the catalog and makes the upstream publish
 	// them.
 	inspect(ctx context.Context, tables []*Table) (verdict, error)
+	// promise asks how the upstream's commits wait for the stream that runs.
+	promise(ctx context.Context) (promise, error)
 	// tend puts right, now and then, what the source did to the upstream.
 	tend(ctx context.Context)
 	// close ends the lines that probe and inspect use, and takes away what
@@ -76,6 +82,7 @@ type Feed struct {
 	source  source
 	log     *slog.Logger
 	journal journal
+	lease   lease
 
 	provenAt     atomic.Int64
 	provenTicket atomic.Uint64
@@ -134,6 +141,10 @@ func Open(ctx context.Context, cfg Config) (*Feed, error) {
 	go f.followLoop(ctx)
 	go f.probeLoop(ctx)
 	go f.keepLoop(ctx)
+	if cfg.Synchronous {
+		f.running.Add(1)
+		go f.leaseLoop(ctx)
+	}
 	return f, nil
 }
 
@@ -144,6 +155,7 @@ func (f *Feed) Close() {
 		f.cfg.Tracker.detach()
 		f.stop()
 		f.running.Wait()
+		f.lease.end("the feed is closed")
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		f.source.close(ctx)
@@ -197,6 +209,7 @@ var errPlaceLost = errors.New("the place in the change stream is lost")
 // the next question before the stream has ended; what it proves counts no more.
 func (f *Feed) lose(why error) {
 	f.applier.doubt()
+	f.lease.end("the place in the change stream is lost")
 	f.cut(fmt.Errorf("%w: %w", errPlaceLost, why))
 }
 
@@ -250,6 +263,7 @@ func (f *Feed) followOnce(ctx context.Context) error {
 		err = errStreamEnded
 	}
 	f.applier.cut()
+	f.lease.end("the change stream does not run")
 	if !f.source.keeps(err) {
 		f.source.forget()
 		f.applier.lostPlace()
@@ -275,6 +289,10 @@ type Status struct {
 	// Marked counts what was marked, by kind.
 	Marked struct{ Key, Range, Shape, Table, Database, All uint64 }
 	Tables int // tables followed
+
+	Synchronous bool   // Config.Synchronous
+	LeaseUntil  int64  // as LeaseUntil gives it
+	NoLease     string // why there is no lease now; "" when there is one
 }
 
 // Status reports the feed's state.
@@ -295,6 +313,10 @@ func (f *Feed) Status() Status {
 	st.Tables = len(a.tracker.all())
 	if err, at := f.journal.latest(); err != nil {
 		st.LastError, st.LastErrorAt = err.Error(), at
+	}
+	if st.Synchronous = f.cfg.Synchronous; st.Synchronous {
+		st.LeaseUntil = f.LeaseUntil()
+		_, st.NoLease = f.lease.state(Now())
 	}
 	f.source.describe(&st)
 	return st

@@ -112,8 +112,10 @@ type mysqlSource struct {
 	mu    sync.Mutex
 	facts mysqlFacts
 	place mysqlPlace
+	seat  seat
+	uuid  string // names this replica to the server; "" before the first stream
 
-	probes, queries *mysqlSide
+	probes, queries, leases *mysqlSide
 
 	// What the last probe saw; the prober's alone.
 	lastSeen    *binlog.GTIDSet
@@ -143,7 +145,7 @@ func newMySQL(f *Feed, dsn string) (*mysqlSource, error) {
 	s := &mysqlSource{feed: f, dsn: d, misfits: make(map[nameKey]int)}
 	// Replicas are told apart by this number; a random one of a billion.
 	s.serverID = 1<<30 | rand.Uint32N(1<<30)
-	s.probes, s.queries = s.newSide(), s.newSide()
+	s.probes, s.queries, s.leases = s.newSide(), s.newSide(), s.newSide()
 	return s, nil
 }
 
@@ -186,6 +188,7 @@ func (s *mysqlSource) tend(context.Context) {}
 func (s *mysqlSource) close(context.Context) {
 	s.probes.Close()
 	s.queries.Close()
+	s.leases.Close()
 }
 
 // heldXA returns the XA transactions prepared and not ended, as far as the
@@ -221,6 +224,11 @@ func mysqlRows(c *client.Conn, sql string) ([][]string, error) {
 		return nil, err
 	}
 	defer r.Close()
+	return mysqlTexts(r)
+}
+
+// mysqlTexts copies a result's values.
+func mysqlTexts(r *mysql.Result) ([][]string, error) {
 	out := make([][]string, r.RowNumber())
 	for i := range out {
 		out[i] = make([]string, r.ColumnNumber())
@@ -263,4 +271,17 @@ func rawPlace(file string, offset uint64) (uint64, error) {
 		return 0, fmt.Errorf("feed: %s:%d is not a place in a log", file, offset)
 	}
 	return n<<40 | offset, nil
+}
+
+// name is what the server knows this replica by. It ends a dump that it still
+// sends to a replica of the same name.
+func (s *mysqlSource) name() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.uuid == "" {
+		a, b := rand.Uint64(), rand.Uint64()
+		// A random UUID (RFC 9562, section 5.4).
+		s.uuid = fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", a>>32, a>>16&0xffff, a&0xfff, b>>48&0x3fff|0x8000, b&0xffffffffffff)
+	}
+	return s.uuid
 }

@@ -33,6 +33,11 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 			}
 			delete(s.misfits, key)
 			s.feed.cfg.Tracker.learn(tb, facts)
+			if held, err := s.holds(c, &tb.Spec); err != nil {
+				return err
+			} else if !held {
+				continue // never taken up
+			}
 			if err := s.parents(c, tb, key, parents); err != nil {
 				return err
 			}

@@ -51,10 +51,10 @@ func register(c *client.Conn, serverID uint32) error {
 
 // prepareDump sets what the server reads from user variables before a dump. It
 // returns whether events carry checksums until a format event says so.
-func prepareDump(c *client.Conn, facts mysqlFacts) (checksum bool, err error) {
+func prepareDump(c *client.Conn, facts mysqlFacts, uuid string) (checksum bool, err error) {
 	beat := heartbeatEvery.Nanoseconds()
 	statement := fmt.Sprintf("SET @source_binlog_checksum = @@global.binlog_checksum, @master_binlog_checksum = @@global.binlog_checksum, "+
-		"@source_heartbeat_period = %d, @master_heartbeat_period = %d, @replica_uuid = UUID(), @slave_uuid = @replica_uuid", beat, beat)
+		"@source_heartbeat_period = %d, @master_heartbeat_period = %d, @replica_uuid = '%s', @slave_uuid = @replica_uuid", beat, beat, uuid)
 	if facts.maria {
 		statement += ", @mariadb_slave_capability = 4"
 	}
@@ -159,9 +159,18 @@ func (s *mysqlSource) stream(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	checksum, err := prepareDump(conn, facts)
+	checksum, err := prepareDump(conn, facts, s.name())
 	if err != nil {
 		return err
+	}
+	line := semiLine{}
+	if line.asked, err = s.takeSeat(conn, facts); err != nil {
+		return err
+	}
+	if line.asked {
+		if err := askSemiSync(conn); err != nil {
+			return err
+		}
 	}
 	s.mu.Lock()
 	s.facts = facts
@@ -172,6 +181,12 @@ func (s *mysqlSource) stream(ctx context.Context) error {
 	}
 	defer r.close()
 	r.checksum = checksum
+	return r.follow(conn, &line)
+}
+
+// follow applies what comes, until the line ends, and acknowledges what the
+// server waits for once its marks are set.
+func (r *mysqlReader) follow(conn *client.Conn, line *semiLine) error {
 	var p packet
 	for {
 		data, cut, err := readEvent(conn, &p)
@@ -181,8 +196,18 @@ func (s *mysqlSource) stream(ctx context.Context) error {
 		case err != nil:
 			return err
 		}
+		data, wants, err := line.strip(data)
+		if err != nil {
+			return err
+		}
 		if err := r.event(data, cut); err != nil {
 			return err
+		}
+		if wants {
+			// Whatever group ends at or before this place has been applied.
+			if err := line.acknowledge(conn, r.file, r.offset); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -15,8 +15,10 @@ import (
 type pgSide = side.Line[*pgconn.PgConn]
 
 // newSide makes a line to the server whose log is followed.
-func (s *pgSource) newSide() *pgSide {
-	return side.New(side.Kind[*pgconn.PgConn]{
+func (s *pgSource) newSide() *pgSide { return side.New(s.sideKind()) }
+
+func (s *pgSource) sideKind() side.Kind[*pgconn.PgConn] {
+	return side.Kind[*pgconn.PgConn]{
 		Dial:   s.dialSide,
 		Server: func() string { return s.fact().identity },
 		Elsewhere: func(string) error {
@@ -28,12 +30,16 @@ func (s *pgSource) newSide() *pgSide {
 		// Every call on the connection is given the context, and heeds it.
 		Interrupt: func(*pgconn.PgConn) {},
 		Close:     closePg,
-	})
+	}
 }
 
 // dialSide opens a line and names the run of the server at its other end.
 func (s *pgSource) dialSide(ctx context.Context) (*pgconn.PgConn, string, error) {
-	conn, err := s.connect(ctx, false)
+	return s.dialWith(ctx, nil)
+}
+
+func (s *pgSource) dialWith(ctx context.Context, own map[string]string) (*pgconn.PgConn, string, error) {
+	conn, err := s.connectAs(ctx, own)
 	if err != nil {
 		return nil, "", err
 	}

@@ -24,7 +24,11 @@ type pgLine struct {
 	conn    *pgconn.PgConn
 	writing sync.Mutex
 	applied atomic.Uint64 // what may be forgotten upstream
+	held    atomic.Uint64 // unless 0, nothing beyond it is confirmed: see tryCommit
 	heard   atomic.Int64  // when anything last came, as Now gives it
+
+	confirmed uint64 // the stream's goroutine's: what it confirmed last
+	tried     string // leaseLoop's: the settings that commits were tried under
 }
 
 const (
@@ -36,10 +40,31 @@ const (
 	maxPgMessage = 256 << 20
 )
 
+// confirmable is what is applied and not held. The order counts: what was
+// applied before nothing was held may be confirmed.
+func (l *pgLine) confirmable() uint64 {
+	at := l.applied.Load()
+	if held := l.held.Load(); held != 0 {
+		at = min(at, held)
+	}
+	return at
+}
+
+// confirm tells the server at once what has been applied, if that is news:
+// commits wait for it.
+func (l *pgLine) confirm() error {
+	at := l.confirmable()
+	if at <= l.confirmed {
+		return nil
+	}
+	l.confirmed = at
+	return l.status(false)
+}
+
 // status tells the server what has been applied, and asks for an answer. It is
 // the standby status update of the manual's "Streaming Replication Protocol".
 func (l *pgLine) status(reply bool) error {
-	at := l.applied.Load()
+	at := l.confirmable()
 	data := make([]byte, 0, 40)
 	data = append(data, 'r')
 	for range 3 { // written, flushed, applied
@@ -102,7 +127,9 @@ func (s *pgSource) stream(ctx context.Context) error {
 		line.heard.Store(Now())
 		switch m := message.(type) {
 		case *pgproto3.CopyData:
-			err = r.message(m.Data)
+			if err = r.message(m.Data); err == nil && s.feed.cfg.Synchronous {
+				err = line.confirm()
+			}
 		case *pgproto3.ErrorResponse:
 			err = pgconn.ErrorResponseToPgError(m)
 		case *pgproto3.CopyDone, *pgproto3.CommandComplete:
@@ -150,8 +177,17 @@ func (s *pgSource) ping(ctx context.Context, line *pgLine) {
 // beginStream makes the slot and starts replication from it. It returns where
 // the stream begins. Making the slot waits for every transaction that runs.
 func (s *pgSource) beginStream(ctx context.Context, conn *pgconn.PgConn) (uint64, error) {
-	if err := s.prepareStream(ctx, conn); err != nil {
+	name, listed, err := s.prepareStream(ctx, conn)
+	if err != nil {
 		return 0, err
+	}
+	if s.feed.cfg.Synchronous {
+		if err := pgExec(ctx, conn, "SET application_name = "+quoteText(name)); err != nil {
+			return 0, err
+		}
+	}
+	if listed {
+		defer s.standIn(ctx, name)()
 	}
 	slot, err := newSlotName()
 	if err != nil {
@@ -184,16 +220,17 @@ func (s *pgSource) beginStream(ctx context.Context, conn *pgconn.PgConn) (uint64
 	return begin, startReplication(conn, slot)
 }
 
-// prepareStream reads the facts anew and makes the publication. The walsender
-// of a database takes simple queries.
-func (s *pgSource) prepareStream(ctx context.Context, conn *pgconn.PgConn) error {
+// prepareStream reads the facts anew, makes the publication and chooses the
+// stream's name; listed says that commits wait for that name. The walsender of
+// a database takes simple queries.
+func (s *pgSource) prepareStream(ctx context.Context, conn *pgconn.PgConn) (name string, listed bool, err error) {
 	identity, err := pgIdentity(ctx, conn)
 	if err != nil {
-		return err
+		return "", false, err
 	}
 	side, err := s.connect(ctx, false)
 	if err != nil {
-		return err
+		return "", false, err
 	}
 	facts, err := readPgFacts(ctx, side)
 	if err == nil && facts.identity != identity {
@@ -206,13 +243,16 @@ func (s *pgSource) prepareStream(ctx context.Context, conn *pgconn.PgConn) error
 	if err == nil {
 		err = makePublication(ctx, side)
 	}
+	if err == nil {
+		name, listed, err = s.chooseSeat(ctx, side)
+	}
 	if err = errors.Join(err, side.Close(ctx)); err != nil {
-		return err
+		return "", false, err
 	}
 	s.mu.Lock()
 	s.facts = facts
 	s.mu.Unlock()
-	return nil
+	return name, listed, nil
 }
 
 // pgNextXID returns the number that the next transaction will have at least.
@@ -229,8 +269,12 @@ func pgNextXID(ctx context.Context, conn *pgconn.PgConn) (uint64, error) {
 
 // startReplication asks for the stream and waits until the server is in it.
 func startReplication(conn *pgconn.PgConn, slot string) error {
-	conn.Frontend().SendQuery(&pgproto3.Query{String: "START_REPLICATION SLOT " + slot +
-		" LOGICAL 0/0 (proto_version '1', publication_names '" + quoteIdent(publication) + "')"})
+	return sendReplication(conn, "START_REPLICATION SLOT "+slot+
+		" LOGICAL 0/0 (proto_version '1', publication_names '"+quoteIdent(publication)+"')")
+}
+
+func sendReplication(conn *pgconn.PgConn, command string) error {
+	conn.Frontend().SendQuery(&pgproto3.Query{String: command})
 	if err := conn.Frontend().Flush(); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"sync"
@@ -38,7 +39,11 @@ type pgSource struct {
 	// before the stream began.
 	gate uint64
 
-	probes, queries, vets *pgSide
+	// The stream's name as a standby, and why it has not got it.
+	seatName, seatWhy string
+	seatAsked         int64
+
+	probes, queries, vets, leases *pgSide
 
 	// The prober's alone: what the last probe saw, when it last had the log
 	// flushed, and the line on which the probe is prepared.
@@ -69,29 +74,45 @@ func newPostgres(f *Feed, dsn string) (*pgSource, error) {
 	}
 	s := &pgSource{feed: f, config: config, prints: make(map[nameKey]pgPrint),
 		gates: make(map[*Table]uint64), misfits: make(map[nameKey]int)}
-	s.probes, s.queries, s.vets = s.newSide(), s.newSide(), s.newSide()
+	s.probes, s.queries, s.vets, s.leases = s.newSide(), s.newSide(), s.newSide(), s.newLeaseSide()
 	return s, nil
 }
 
 // connect opens a line that reads and writes values in one known way.
 func (s *pgSource) connect(ctx context.Context, replication bool) (*pgconn.PgConn, error) {
+	if replication {
+		return s.connectAs(ctx, map[string]string{"replication": "database", "application_name": asyncName})
+	}
+	return s.connectAs(ctx, nil)
+}
+
+// asyncName is the name of lines that replicate while no commit waits for them.
+const asyncName = "freshet, asynchronous"
+
+// lineSettings are what sessions on all lines begin with. Their commits wait
+// for no standby: Freshet may be one.
+var lineSettings = map[string]string{
+	"application_name": "freshet", "client_encoding": "UTF8", "DateStyle": "ISO", "IntervalStyle": "postgres",
+	"bytea_output": "hex", "extra_float_digits": "3", "search_path": "pg_catalog", "default_transaction_read_only": "off",
+	"default_transaction_isolation": "read committed", "statement_timeout": "0", "lock_timeout": "3s",
+	"idle_in_transaction_session_timeout": "0", "jit": "off", "plan_cache_mode": "force_generic_plan",
+	"max_parallel_workers_per_gather": "0", "synchronous_commit": "local",
+}
+
+// connectAs is connect with other settings; "" leaves one as the server has it.
+func (s *pgSource) connectAs(ctx context.Context, own map[string]string) (*pgconn.PgConn, error) {
+	settings := maps.Clone(lineSettings)
+	maps.Copy(settings, own)
 	config := s.config.Copy()
-	for name, value := range map[string]string{
-		"application_name": "freshet", "client_encoding": "UTF8", "DateStyle": "ISO", "IntervalStyle": "postgres",
-		"bytea_output": "hex", "extra_float_digits": "3", "search_path": "pg_catalog", "default_transaction_read_only": "off",
-		"default_transaction_isolation": "read committed", "statement_timeout": "0", "lock_timeout": "3s",
-		"idle_in_transaction_session_timeout": "0", "jit": "off", "plan_cache_mode": "force_generic_plan",
-		"max_parallel_workers_per_gather": "0", "synchronous_commit": "local",
-	} {
+	for name, value := range settings {
 		for given := range config.RuntimeParams {
 			if strings.EqualFold(given, name) {
 				delete(config.RuntimeParams, given)
 			}
 		}
-		config.RuntimeParams[name] = value
-	}
-	if replication {
-		config.RuntimeParams["replication"] = "database"
+		if value != "" {
+			config.RuntimeParams[name] = value
+		}
 	}
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
@@ -192,7 +213,7 @@ func (s *pgSource) fact() pgFacts {
 
 // close drops the publication unless another Freshet uses it.
 func (s *pgSource) close(ctx context.Context) {
-	for _, l := range []*pgSide{s.probes, s.queries, s.vets} {
+	for _, l := range []*pgSide{s.probes, s.queries, s.vets, s.leases} {
 		l.Close()
 	}
 	if s.fact().identity == "" {
