@@ -26,6 +26,7 @@ type catalog struct {
 	extras   *once[extras]       // PostgreSQL: what users defined
 	cascades *once[cascades]     // MySQL: foreign keys
 	paths    map[string]*once[string]
+	hidden   hiddenCode // PostgreSQL: what users' code may do to sessions
 }
 
 func newCatalog(c Config) *catalog {
@@ -215,6 +216,7 @@ func (k *catalog) dropAll() {
 
 // dropShared drops what no single table stands for; called with mu held.
 func (k *catalog) dropShared() {
+	k.hidden.drop()
 	for _, o := range k.paths {
 		o.dropped.Store(true)
 	}
