@@ -31,7 +31,7 @@ type Config struct {
 	Cache          CacheMode
 	Memory         int64 // bytes, for all upstreams together
 	MaxStaleness   time.Duration
-	Consistency    string // bounded or session
+	Consistency    string // a Level's name
 	Loops          int
 	HTTP           string // host:port, "" or off for none
 	StoreDir       string // where saved queries live, "" for nowhere
@@ -64,14 +64,15 @@ func (c *Config) choices() error {
 	default:
 		return fmt.Errorf("--cache %q: want auto, explicit or off", c.Cache)
 	}
-	switch c.Consistency {
-	case "":
+	if c.Consistency == "" {
 		c.Consistency = LevelSession.String()
-	case LevelSession.String(), LevelBounded.String():
-	case "linearizable":
-		return errors.New("--consistency linearizable is not available yet: want bounded or session")
-	default:
-		return fmt.Errorf("--consistency %q: want bounded or session", c.Consistency)
+	}
+	level, ok := ParseLevel(c.Consistency)
+	if !ok {
+		return fmt.Errorf("--consistency %q: want %s", c.Consistency, wantLevel)
+	}
+	if level == LevelLinearizable && c.Feed == "off" {
+		return errors.New("--consistency linearizable needs the change feed: leave --feed off away")
 	}
 	if c.Feed != "" && c.Feed != "auto" && c.Feed != "off" {
 		return fmt.Errorf("--feed %q: want auto or off", c.Feed)

@@ -205,13 +205,12 @@ func (p *commandParser) option(into *Policy) (err error) {
 	case p.accept("TTL"):
 		into.TTL, err = p.duration()
 	case p.accept("CONSISTENCY"):
-		if p.accept("BOUNDED") {
-			into.Consistency = LevelBounded.String()
-		} else if p.accept("SESSION") {
-			into.Consistency = LevelSession.String()
-		} else {
-			return p.expected("bounded or session")
+		level, ok := ParseLevel(strings.ToLower(p.tok.text))
+		if !ok {
+			return p.expected(wantLevel)
 		}
+		p.accept(strings.ToUpper(p.tok.text))
+		into.Consistency = level.String()
 	case p.accept("MAX"):
 		switch {
 		case p.accept("STALENESS"):
@@ -313,12 +312,14 @@ func (p *commandParser) showFreshet() (command, error) {
 		return showStatus{}, p.end()
 	case p.accept("VERSION"):
 		return showVersion{}, p.end()
+	case p.accept("TABLES"):
+		return showTables{}, p.end()
 	case p.starts(".", "CACHE"):
 		return showOptions{[]string{"cache"}, []string{"freshet.cache"}}, p.end()
 	case p.starts(".", "CONSISTENCY"):
 		return showOptions{[]string{"consistency"}, []string{"freshet.consistency"}}, p.end()
 	}
-	return nil, p.expected("STATUS or VERSION")
+	return nil, p.expected("STATUS, TABLES or VERSION")
 }
 
 func (p *commandParser) explainCreate() (command, error) {

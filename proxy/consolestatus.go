@@ -32,6 +32,7 @@ func (showStatus) run(_ context.Context, c *console) (*Result, error) {
 	add("version", "%s", Version)
 	add("upstream", "%s %s at %s", u.Server.Kind, u.Server.Version, u.Target.Address())
 	add("cache", "%s", u.mode)
+	add("consistency", "%s", c.server.level())
 	add("max_staleness", "%s", u.maxStaleness)
 	add("uptime_seconds", "%d", int(time.Since(c.server.started).Seconds()))
 	add("loops", "%d", c.server.config.Loops)
@@ -67,6 +68,9 @@ func (u *Upstream) feedStatus(add func(string, string, ...any)) {
 		state = "down: " + st.LastError
 	}
 	add("feed", "%s", state)
+	if st.Synchronous {
+		add("feed_lease", "%s", orElse(st.NoLease, "held"))
+	}
 	add("feed_position", "%s", st.PositionText)
 	add("feed_proven_ms_ago", "%s", provenAgo(u.Feed))
 	add("feed_publication", "%s", st.Publication)
@@ -173,13 +177,14 @@ type setOption struct{ apply func(*Session) }
 // parse reads a value and says what was expected when it is none.
 func (o *setOption) parse(option, value string) (expected string) {
 	if option == "consistency" {
-		switch value {
-		case "bounded":
-			o.apply = func(s *Session) { s.level = LevelBounded }
-		case "session", "default":
-			o.apply = func(s *Session) { s.level = LevelSession }
+		level, ok := ParseLevel(value)
+		switch {
+		case value == "default":
+			o.apply = func(s *Session) { s.level = s.Loop.server.level() }
+		case ok:
+			o.apply = func(s *Session) { s.level = level }
 		default:
-			return "bounded or session"
+			return wantLevel
 		}
 		return ""
 	}

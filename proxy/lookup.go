@@ -25,16 +25,6 @@ func (s Source) String() string {
 	return [...]string{"forward", "hit", "fill", "join", "console"}[s]
 }
 
-// Level is a consistency level.
-type Level uint8
-
-const (
-	LevelSession Level = iota // the default
-	LevelBounded
-)
-
-func (l Level) String() string { return [...]string{"session", "bounded"}[l] }
-
 // Bypass is why an answer that was there was not served.
 type Bypass uint8
 
@@ -62,11 +52,7 @@ func (s *Session) Lookup(key []byte) ([]byte, bool) {
 	if s.CacheOff || u.Store == nil || u.mode == CacheOff {
 		return nil, false
 	}
-	var provenAt int64
-	var ticket uint64
-	if u.Feed != nil {
-		ticket, provenAt = u.Feed.ProvenTicket(), u.Feed.ProvenAt()
-	}
+	proof := s.proof()
 	hit, found := s.lane.read().Get(key)
 	if found != cache.Found {
 		s.missWasStale = found == cache.Stale
@@ -81,7 +67,7 @@ func (s *Session) Lookup(key []byte) ([]byte, bool) {
 		if s.Loop.now() >= expires {
 			return nil, false
 		}
-	} else if why, ok := s.fresh(q, ticket, provenAt); !ok {
+	} else if why, ok := s.fresh(q, proof); !ok {
 		s.lane.stats.bypassed(why)
 		if why == BypassBarrier {
 			u.Feed.Kick()
@@ -91,20 +77,6 @@ func (s *Session) Lookup(key []byte) ([]byte, bool) {
 	s.lane.stats.hit(q.index)
 	s.Last = Last{Source: SourceHit, Query: q.index}
 	return hit.Value, true
-}
-
-// fresh judges what the feed has proven against what was promised.
-func (s *Session) fresh(q *Query, ticket uint64, provenAt int64) (Bypass, bool) {
-	level, bound := q.promise(s.level, s.Upstream.maxStaleness)
-	switch {
-	case provenAt == 0:
-		return BypassFeed, false
-	case s.Loop.now()-provenAt > int64(bound):
-		return BypassStaleness, false
-	case level == LevelSession && ticket < s.barrier:
-		return BypassBarrier, false
-	}
-	return 0, true
 }
 
 // Miss is what becomes of a read that Lookup did not answer.
@@ -204,8 +176,7 @@ func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Posi
 	if ttl > 0 {
 		meta[1] = uint64(s.Loop.now() + int64(ttl))
 	} else {
-		f := s.Upstream.Feed
-		_, canJoin = s.fresh(q, f.ProvenTicket(), f.ProvenAt())
+		_, canJoin = s.fresh(q, s.proof())
 	}
 	j := &join{session: s, query: q.index}
 	fill, claim := s.Upstream.Store.Claim(key, deps, since, meta, canJoin, j)

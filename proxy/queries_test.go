@@ -85,7 +85,7 @@ func TestQueryFileWrittenByHand(t *testing.T) {
 		"- query_id: [1, 2]\n":                  "queries.yaml",
 		"- query: SELECT 1\n  tll: 5s\n":        "field tll not found",
 		"- query: SELECT 1\n  ttl: -5s\n":       "above 0",
-		"- query: SELECT 1\n  consistency: strong\n":                     "want bounded or session",
+		"- query: SELECT 1\n  consistency: strong\n":                     "want bounded, session or linearizable",
 		"- query: SELECT 1\n- query: SELECT 2\n":                         "item 2: q_",
 		"- {name: a, query: SELECT 1}\n- {name: A, query: SELECT b}\n":   "item 2: a is item 1 already",
 		"- query_id: " + id + "\n  query: SELECT a FROM t WHERE c = ?\n": "query_id " + id + " is not that of its query, which is q_",

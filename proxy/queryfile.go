@@ -31,11 +31,7 @@ type SavedQuery struct {
 
 func (sq *SavedQuery) terms() *terms {
 	t := &terms{Policy: sq.Policy, name: sq.Name, created: true}
-	if sq.Consistency == LevelBounded.String() {
-		t.level, t.hasLvl = LevelBounded, true
-	} else if sq.Consistency == LevelSession.String() {
-		t.level, t.hasLvl = LevelSession, true
-	}
+	t.level, t.hasLvl = ParseLevel(sq.Consistency)
 	return t
 }
 
@@ -92,8 +88,9 @@ func (f *queryFile) verify(sq *SavedQuery) error {
 		return errors.New("it has no query")
 	case sq.TTL < 0 || sq.MaxStaleness < 0:
 		return errors.New("want a ttl and a max_staleness above 0, such as 10s")
-	case sq.Consistency != "" && sq.Consistency != LevelBounded.String() && sq.Consistency != LevelSession.String():
-		return fmt.Errorf("consistency %q: want bounded or session", sq.Consistency)
+	}
+	if _, ok := ParseLevel(sq.Consistency); sq.Consistency != "" && !ok {
+		return fmt.Errorf("consistency %q: want %s", sq.Consistency, wantLevel)
 	}
 	id := xxhash.Sum64String(sq.Query)
 	if sq.QueryID != "" {

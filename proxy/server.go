@@ -200,9 +200,7 @@ func (s *Server) accept(l *Loop, c gnet.Conn) *Session {
 		return nil
 	}
 	sess := &Session{ID: s.lastID.Add(1), Loop: l, Upstream: u, Remote: c.RemoteAddr(), lane: l.laneOf(u), connectedAt: time.Now()}
-	if s.config.Consistency == LevelBounded.String() {
-		sess.level = LevelBounded
-	}
+	sess.level = s.level()
 	sess.client = &Socket{loop: l, owner: sess, conn: c, fd: c.Fd()}
 	sess.Full = s.connections.Add(1) > int64(s.config.MaxConnections) || !s.serving.Load()
 	sess.Handler = u.Protocol.NewHandler(sess)
@@ -212,6 +210,12 @@ func (s *Server) accept(l *Loop, c gnet.Conn) *Session {
 	s.sessions[sess.ID] = sess
 	s.mu.Unlock()
 	return sess
+}
+
+// level is what sessions begin with.
+func (s *Server) level() Level {
+	l, _ := ParseLevel(s.config.Consistency) // Validate has
+	return l
 }
 
 // left forgets a session.

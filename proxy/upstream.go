@@ -182,7 +182,7 @@ func (u *Upstream) startFeed(ctx context.Context, c Config) {
 		u.feedOff = "--feed off"
 	} else if f, err := feed.Open(ctx, feed.Config{
 		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), Store: marksOf(u.Store), Tracker: tracker, Log: u.log,
-		OnSchemaChange: u.schemaChanged,
+		OnSchemaChange: u.schemaChanged, Synchronous: c.Consistency == LevelLinearizable.String(),
 	}); err != nil {
 		u.feedOff = err.Error()
 	} else {

@@ -42,7 +42,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.file, "config", "", "YAML file with these flags as keys")
 	fs.StringVar(&f.cache, "cache", "auto", "auto: every cacheable SELECT; explicit: only what CREATE CACHE made; off: a plain proxy")
 	fs.Var(&f.memory, "memory", "hard limit of all upstreams' stores together, such as 2GiB (default a quarter of the machine)")
-	fs.StringVar(&f.level, "consistency", "session", "bounded or session")
+	fs.StringVar(&f.level, "consistency", "session", "bounded, session or linearizable (the upstream then holds each commit until it is applied here)")
 	fs.DurationVar(&f.staleness, "max-staleness", defaultStaleness, "no answer is older than this")
 	fs.IntVar(&f.loops, "loops", 0, "event loops (default one per core, and no more than links)")
 	fs.StringVar(&f.http, "http", defaultHTTP, "health and metrics; off for none")
@@ -94,7 +94,7 @@ func (f *serveFlags) given() error {
 	case f.cache == "":
 		return errors.New("--cache is empty: want auto, explicit or off")
 	case f.level == "":
-		return errors.New("--consistency is empty: want bounded or session")
+		return errors.New("--consistency is empty: want bounded, session or linearizable")
 	case f.feed == "":
 		return errors.New("--feed is empty: want auto or off")
 	case f.staleness == 0:
