@@ -48,6 +48,9 @@ func (g *gen) extras() {
 	if !g.d.mysql && g.chance(20) {
 		g.inherit(pick(g, tables))
 	}
+	if !g.d.mysql && g.chance(12) {
+		g.materialized(pick(g, tables))
+	}
 	if g.chance(20) {
 		g.partitioned()
 	}
@@ -89,6 +92,13 @@ func (g *gen) view(t *table) {
 		g.setup("CREATE VIEW v1 AS SELECT * FROM v0 WHERE n %% 3 <> 0")
 		g.tables = append(g.tables, w)
 	}
+}
+
+// materialized makes a view that keeps its rows until it is refreshed.
+func (g *gen) materialized(t *table) {
+	v := &table{name: "mv", columns: t.columns, first: t.first, rows: t.rows, over: t, frozen: true}
+	g.setup("CREATE MATERIALIZED VIEW mv AS SELECT * FROM %s WHERE u IS NULL OR u < 4", t.name)
+	g.tables = append(g.tables, v)
 }
 
 // inherit makes a child whose rows the parent's reads show.

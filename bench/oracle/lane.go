@@ -41,10 +41,10 @@ type finding struct {
 // open connects both sessions.
 func (l *lane) open(ctx context.Context) (err error) {
 	r := l.stage.r
-	if l.direct, err = r.open(ctx, r.direct); err != nil {
+	if l.direct, err = r.open(ctx, r.direct, lookPath); err != nil {
 		return err
 	}
-	if l.through, err = r.open(ctx, r.through); err != nil {
+	if l.through, err = r.open(ctx, r.through, lookPath); err != nil {
 		return err
 	}
 	return l.settings()
@@ -187,6 +187,19 @@ func (l *lane) one(q *checked, write int) error {
 	}
 	f.again = difference(&direct, &through, q.ordered)
 	l.found = append(l.found, f)
+	return nil
+}
+
+// prepareAgain lets go of all prepared statements.
+func (l *lane) prepareAgain() error {
+	for _, q := range l.set {
+		if q.how == asText {
+			continue
+		}
+		if err := l.forget(q.read); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

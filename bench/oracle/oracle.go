@@ -43,6 +43,9 @@ const (
 // schemaName is the database, or PostgreSQL's schema, that the run makes and drops.
 const schemaName = "freshet_oracle"
 
+// frontName is a schema that PostgreSQL's search path has before it, mostly empty.
+const frontName = "freshet_oracle_front"
+
 // Run checks round after round. Its error is about the run itself (a server
 // that cannot be reached, a feed that does not come through); differences are
 // in the report.

@@ -21,6 +21,9 @@ func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
 		}
 		return s.pass(ctx)
 	}
+	if w.renames() {
+		return errors.Join(work(), s.each((*lane).prepareAgain))
+	}
 	if len(w.late) > 0 {
 		s.addLate(w.late)
 		return s.during(w.late, work)

@@ -107,7 +107,13 @@ func (b *builder) condition(t named) string {
 }
 
 func (b *builder) onN(t named) string {
-	switch b.rng.IntN(4) {
+	switch b.rng.IntN(5) {
+	case 4:
+		if b.d.mysql || b.how == asText {
+			break
+		}
+		b.args = append(b.args, fmt.Sprintf("{%s,%s}", b.someN(t.table), b.someN(t.table)))
+		return t.n() + " = ANY (?)"
 	case 0:
 		return fmt.Sprintf("%s IN (%s, %s, %s)", t.n(), b.value(b.someN(t.table)), b.value(b.someN(t.table)), b.value(b.someN(t.table)))
 	case 1:
@@ -189,6 +195,12 @@ func (b *builder) pattern(t named) string {
 
 func (b *builder) expression(t named) string {
 	u := t.alias + ".u"
+	if c := t.json(); c != nil && b.chance(60) {
+		if b.d.mysql {
+			return fmt.Sprintf("JSON_EXTRACT(%s, '$.a') = %s", t.dot(c), b.literalN(3))
+		}
+		return fmt.Sprintf("%s ->> 'a' = %s", t.dot(c), b.value(pick(b.gen, []string{"'1'", "'2'", "'1.0'"})))
+	}
 	if texts := t.of(textual); len(texts) > 0 && b.chance(40) {
 		return fmt.Sprintf("LOWER(%s) = %s", t.dot(pick(b.gen, texts)), b.value("'a'"))
 	}
@@ -196,6 +208,16 @@ func (b *builder) expression(t named) string {
 		u + " + 1 = " + b.literalN(4), "COALESCE(" + u + ", 0) = " + b.literalN(4), u + " * 2 > " + b.literalN(5),
 		"CASE WHEN " + u + " IS NULL THEN 1 ELSE " + u + " END = " + b.literalN(4), t.n() + " % 4 = " + b.literalN(4),
 	})
+}
+
+// json is a column of JSON objects, if there is one.
+func (t *table) json() *column {
+	for _, c := range t.columns {
+		if strings.HasPrefix(strings.ToLower(c.kind.name), "json") {
+			return c
+		}
+	}
+	return nil
 }
 
 // literalN is a small number, never a parameter: PostgreSQL could not tell its type.

@@ -31,6 +31,7 @@ var readKinds = []struct {
 	{"derived", 4, (*builder).derived},
 	{"distinct", 3, (*builder).distinct},
 	{"top", 7, (*builder).top},
+	{"lateral", 2, (*builder).lateral},
 }
 
 // read draws one statement.
@@ -110,6 +111,9 @@ func (b *builder) point() (string, bool) {
 
 func (b *builder) star() (string, bool) {
 	t := b.anyTable()
+	if !b.d.maria && b.chance(6) {
+		return "TABLE " + t.name, false
+	}
 	sql := "SELECT * FROM " + t.from() + b.where(t)
 	order, total := b.maybeOrdered(t)
 	return sql + order, total
@@ -182,6 +186,9 @@ func (b *builder) join() (string, bool) {
 func (b *builder) outer() (string, bool) {
 	t := b.related()
 	side := pick(b.gen, []string{"LEFT JOIN", "LEFT JOIN", "RIGHT JOIN", "LEFT OUTER JOIN"})
+	if !b.d.mysql && b.chance(15) {
+		side = "FULL JOIN"
+	}
 	sql := ""
 	if b.chance(80) {
 		sql = fmt.Sprintf("SELECT %s FROM %s%s", b.list(t...), b.joined(side, t), b.where(t...))
@@ -193,7 +200,10 @@ func (b *builder) outer() (string, bool) {
 
 func (b *builder) using() (string, bool) {
 	x, y := b.anyTable(), b.anyTable()
-	by := pick(b.gen, []string{"n", "s", "u"})
+	by := pick(b.gen, []string{"n", "s", "u", "n, u"})
+	if b.chance(10) {
+		return fmt.Sprintf("SELECT %s FROM %s NATURAL JOIN %s", b.list(x, y), x.from(), y.from()), false
+	}
 	return fmt.Sprintf("SELECT %s FROM %s %sJOIN %s USING (%s)%s", b.list(x, y), x.from(), pick(b.gen, []string{"", "LEFT "}), y.from(), by, b.where(x, y)), false
 }
 

@@ -70,11 +70,25 @@ func (b *builder) top() (string, bool) {
 			by += ", " + t[1].n()
 		}
 	}
-	limit := fmt.Sprint(1 + b.rng.IntN(6))
+	sql := fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %s", b.list(t...), from, b.where(t...), by, b.value(fmt.Sprint(1+b.rng.IntN(6))))
 	if b.chance(30) {
-		limit += fmt.Sprintf(" OFFSET %d", b.rng.IntN(4))
+		sql += " OFFSET " + b.value(fmt.Sprint(b.rng.IntN(4)))
 	}
-	return fmt.Sprintf("SELECT %s FROM %s%s ORDER BY %s LIMIT %s", b.list(t...), from, b.where(t...), by, limit), true
+	return sql, true
+}
+
+// lateral is a derived table that sees the tables before it, where the server
+// knows that, and else a grouping with subtotals.
+func (b *builder) lateral() (string, bool) {
+	x, y := b.anyTable(), b.anyTable()
+	switch {
+	case b.d.maria:
+		return fmt.Sprintf("SELECT %s.u, COUNT(*) FROM %s%s GROUP BY %s.u WITH ROLLUP", x.alias, x.from(), b.where(x), x.alias), false
+	case !b.d.mysql && b.chance(30):
+		return fmt.Sprintf("SELECT DISTINCT ON (%s.u) %s.u, %s FROM %s%s ORDER BY %s.u, %s", x.alias, x.alias, b.list(x), x.from(), b.where(x), x.alias, x.n()), true
+	}
+	return fmt.Sprintf("SELECT %s, q.n AS m FROM %s, LATERAL (SELECT %s.n FROM %s WHERE %s ORDER BY %s LIMIT 2) q%s", b.list(x), x.from(),
+		y.alias, y.from(), b.link(x, y), y.n(), b.where(x)), false
 }
 
 // slow takes some ten milliseconds, so that a write can come and be applied while

@@ -24,6 +24,9 @@ type column struct {
 	generated string // the expression, "" for none
 }
 
+// stamped is a column that MySQL sets to the time of the last update.
+const stamped = "now"
+
 // table is a table as the generator knows it.
 type table struct {
 	name string
@@ -39,6 +42,7 @@ type table struct {
 	parted   bool
 	inherits *table // PostgreSQL: the table whose reads show this one's rows
 	over     *table // what a view selects from; nil for a table
+	frozen   bool   // a materialized view
 	spare    int    // columns added by ADD COLUMN and not dropped yet
 	rows     int64  // values of n drawn so far
 	first    int64  // n of its first row
@@ -138,10 +142,9 @@ func (g *gen) schema() {
 	for i := range family + alone {
 		t := &table{name: fmt.Sprintf("t%d", i), first: int64(i) * 1000, key: pick(g, []keyMode{keyPrimary, keyPrimary, keyPrimary, keyComposite, keyUnique, keyIndex, keyNone})}
 		if i > 0 && i < family {
-			t.parent = pick(g, g.tables)
-			t.parent.children = append(t.parent.children, t)
-			t.onDelete = pick(g, []string{"CASCADE", "CASCADE", "SET NULL", "RESTRICT", "NO ACTION"})
-			t.onUpdate = pick(g, []string{"CASCADE", "CASCADE", "SET NULL", "NO ACTION"})
+			g.refer(t, pick(g, g.tables))
+		} else if i == 0 && g.chance(15) {
+			g.refer(t, t)
 		}
 		g.tables = append(g.tables, t)
 	}
@@ -156,6 +159,14 @@ func (g *gen) schema() {
 		g.fill(t, 12+g.rng.IntN(30))
 	}
 	g.extras()
+}
+
+// refer makes t a child of parent.
+func (g *gen) refer(t, parent *table) {
+	t.parent = parent
+	parent.children = append(parent.children, t)
+	t.onDelete = pick(g, []string{"CASCADE", "CASCADE", "SET NULL", "RESTRICT", "NO ACTION"})
+	t.onUpdate = pick(g, []string{"CASCADE", "CASCADE", "SET NULL", "NO ACTION"})
 }
 
 func (g *gen) drawKind(want trait) *kind {
@@ -204,6 +215,9 @@ func (g *gen) drawColumns(t *table, family bool) {
 	}
 	if g.chance(35) {
 		g.drawGenerated(t)
+	}
+	if g.d.mysql && g.chance(12) {
+		add("ts", g.named("TIMESTAMP(3) NULL", ""), true).generated = stamped
 	}
 }
 
@@ -259,14 +273,26 @@ func (g *gen) createText(t *table, name string) string {
 		parts = append(parts, "UNIQUE (k)")
 	}
 	if t.parent != nil {
-		parts = append(parts, fmt.Sprintf("FOREIGN KEY (r) REFERENCES %s (k) ON DELETE %s ON UPDATE %s", t.parent.name, t.onDelete, t.onUpdate))
+		parts = append(parts, g.reference(t, name))
 	}
 	return fmt.Sprintf("CREATE TABLE %s (%s)", name, strings.Join(parts, ", "))
+}
+
+// reference is the foreign key of t in words; the key is named after the table
+// that it is made with.
+func (g *gen) reference(t *table, name string) string {
+	to := t.parent.name
+	if t.parent == t {
+		to = name
+	}
+	return fmt.Sprintf("CONSTRAINT fk_%s FOREIGN KEY (r) REFERENCES %s (k) ON DELETE %s ON UPDATE %s", name, to, t.onDelete, t.onUpdate)
 }
 
 func (g *gen) columnText(t *table, c *column) string {
 	text := c.name + " " + c.kind.ddl
 	switch {
+	case c.generated == stamped:
+		return c.name + " TIMESTAMP(3) NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3)"
 	case c.generated != "" && g.d.mysql:
 		return text + " GENERATED ALWAYS AS (" + c.generated + ") " + pick(g, []string{"STORED", "VIRTUAL"})
 	case c.generated != "":

@@ -99,7 +99,7 @@ func difference(a, b *answer, ordered bool) string {
 	case a.refusal != b.refusal:
 		return fmt.Sprintf("refusal %q, not %q", b.refusal, a.refusal)
 	case !bytes.Equal(a.head, b.head):
-		return fmt.Sprintf("columns\n    through %q\n    direct  %q", b.head, a.head)
+		return "columns" + apart(a.head, b.head)
 	}
 	x, y := a.rows, b.rows
 	if !ordered {
@@ -110,10 +110,28 @@ func difference(a, b *answer, ordered bool) string {
 	}
 	for i := range x {
 		if !bytes.Equal(x[i], y[i]) {
-			return fmt.Sprintf("row %d\n    through %q\n    direct  %q", i, y[i], x[i])
+			return fmt.Sprintf("row %d", i) + apart(x[i], y[i])
 		}
 	}
 	return ""
+}
+
+// apart shows where two sides' bytes part.
+func apart(direct, through []byte) string {
+	at := 0
+	for at < len(direct) && at < len(through) && direct[at] == through[at] {
+		at++
+	}
+	return fmt.Sprintf(" from byte %d\n    through %s\n    direct  %s", at, clip(through[max(0, at-40):]), clip(direct[max(0, at-40):]))
+}
+
+// clip quotes bytes for people.
+func clip(b []byte) string {
+	const most = 160
+	if len(b) > most {
+		return fmt.Sprintf("%q and %d bytes more", b[:most], len(b)-most)
+	}
+	return fmt.Sprintf("%q", b)
 }
 
 func sorted(rows [][]byte) [][]byte {
@@ -138,7 +156,7 @@ func (a *answer) show() string {
 			fmt.Fprintf(&b, "\n      and %d more", len(a.rows)-most)
 			break
 		}
-		fmt.Fprintf(&b, "\n      %q", row)
+		fmt.Fprintf(&b, "\n      %s", clip(row))
 	}
 	return b.String()
 }

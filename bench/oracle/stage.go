@@ -39,7 +39,11 @@ func (r *runner) enter(ctx context.Context, setup []step, lanes []int) (s *stage
 		to *session
 		at wire.Target
 	}{{&s.writer, r.direct}, {&s.admin, r.direct}, {&s.gate, r.through}, {&s.noise, r.through}} {
-		if *c.to, err = r.open(ctx, c.at); err != nil {
+		path := lookPath
+		if c.to == &s.writer {
+			path = makePath
+		}
+		if *c.to, err = r.open(ctx, c.at, path); err != nil {
 			return s, err
 		}
 	}
@@ -66,15 +70,15 @@ func (r *runner) enter(ctx context.Context, setup []step, lanes []int) (s *stage
 // clear makes the database or schema empty.
 func (r *runner) clear(ctx context.Context) error {
 	t := r.direct
-	drop, create := "DROP DATABASE IF EXISTS "+schemaName, "CREATE DATABASE "+schemaName
+	sqls := []string{"DROP DATABASE IF EXISTS " + schemaName, "CREATE DATABASE " + schemaName}
 	if t.Dialect == wire.Postgres {
-		drop, create = "DROP SCHEMA IF EXISTS "+schemaName+" CASCADE", "CREATE SCHEMA "+schemaName
+		sqls = []string{"DROP SCHEMA IF EXISTS " + frontName + ", " + schemaName + " CASCADE", "CREATE SCHEMA " + frontName, "CREATE SCHEMA " + schemaName}
 	}
 	c, err := dial(ctx, t)
 	if err != nil {
 		return err
 	}
-	for _, sql := range []string{drop, create} {
+	for _, sql := range sqls {
 		refusal, err := c.run(step{sql: sql})
 		if err == nil && refusal != "" {
 			err = fmt.Errorf("%s: %s", sql, refusal)
@@ -86,8 +90,14 @@ func (r *runner) clear(ctx context.Context) error {
 	return c.close()
 }
 
-// open opens a session in the run's database or schema.
-func (r *runner) open(ctx context.Context, t wire.Target) (session, error) {
+// PostgreSQL's search paths: of those who look, and of the one who makes tables.
+const (
+	lookPath = frontName + ", " + schemaName + ", public"
+	makePath = schemaName + ", public"
+)
+
+// open opens a session in the run's database, or with a search path.
+func (r *runner) open(ctx context.Context, t wire.Target, path string) (session, error) {
 	if t.Dialect == wire.MySQL {
 		return dial(ctx, t.In(schemaName))
 	}
@@ -95,7 +105,7 @@ func (r *runner) open(ctx context.Context, t wire.Target) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	refusal, err := s.run(step{sql: "SET search_path TO " + schemaName + ", public"})
+	refusal, err := s.run(step{sql: "SET search_path TO " + path})
 	if err == nil && refusal != "" {
 		err = errors.New(refusal)
 	}

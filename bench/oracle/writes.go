@@ -2,6 +2,7 @@ package oracle
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -29,6 +30,16 @@ func (w *write) String() string {
 		}
 	}
 	return b.String()
+}
+
+// renames tells whether the write gives a name another meaning behind the back of
+// statements that PostgreSQL has parsed. It keeps their old meaning until
+// something else makes it look again, on each connection for itself; a client
+// that wants to know prepares again, and so do the lanes.
+func (w *write) renames() bool {
+	return slices.ContainsFunc(w.steps, func(s step) bool {
+		return strings.Contains(s.sql, frontName) || strings.Contains(s.sql, "RENAME VALUE")
+	})
 }
 
 // writeKinds are the sorts of write with their weights; where a sort has no

@@ -10,9 +10,10 @@ func (g *gen) ddl() []step {
 	kinds := []func(*gen) []step{(*gen).addColumn, (*gen).addColumn, (*gen).dropColumn, (*gen).dropColumn, (*gen).index, (*gen).swap,
 		(*gen).remake, (*gen).modify, (*gen).moveColumn, (*gen).renameTwice}
 	if g.d.mysql {
-		kinds = append(kinds, (*gen).exchange)
+		kinds = append(kinds, (*gen).exchange, (*gen).rerefer, (*gen).rerefer)
 	} else {
-		kinds = append(kinds, (*gen).reidentify, (*gen).detach, (*gen).rowless)
+		kinds = append(kinds, (*gen).reidentify, (*gen).detach, (*gen).rowless, (*gen).rerefer, (*gen).relabel, (*gen).shadow,
+			(*gen).rewrite, (*gen).disinherit)
 	}
 	if slices.ContainsFunc(g.tables, func(t *table) bool { return t.over != nil }) {
 		kinds = append(kinds, (*gen).review)
@@ -189,9 +190,70 @@ func (g *gen) rowless() []step {
 // review makes a view anew with other rows.
 func (g *gen) review() []step {
 	for _, v := range g.tables {
+		if v.frozen {
+			return one("REFRESH MATERIALIZED VIEW mv")
+		}
 		if v.name == "v0" {
 			// The columns are those of when it was made.
 			return one("CREATE OR REPLACE VIEW v0 AS SELECT %s FROM %s WHERE u IS NULL OR u < %d", names(v.columns), v.over.name, 1+g.rng.IntN(4))
+		}
+	}
+	return nil
+}
+
+// rerefer makes a foreign key anew, with other actions.
+func (g *gen) rerefer() []step {
+	for _, t := range some(g, g.base(), 99) {
+		if t.parent == nil {
+			continue
+		}
+		drop := "CONSTRAINT"
+		if g.d.mysql {
+			drop = "FOREIGN KEY"
+		}
+		t.onDelete = pick(g, []string{"CASCADE", "SET NULL", "NO ACTION"})
+		t.onUpdate = pick(g, []string{"CASCADE", "SET NULL", "NO ACTION"})
+		return append(one("ALTER TABLE %s DROP %s fk_%s", t.name, drop, t.name), one("ALTER TABLE %s ADD %s", t.name, g.reference(t, t.name))...)
+	}
+	return nil
+}
+
+// relabel gives a value of an enum another name, and it back after a check: no
+// row changes, every answer that shows the value does.
+func (g *gen) relabel() []step {
+	if !slices.ContainsFunc(g.base(), func(t *table) bool {
+		return slices.ContainsFunc(t.columns, func(c *column) bool { return c.kind.name == "enum" })
+	}) {
+		return nil
+	}
+	g.out.writes = append(g.out.writes, write{kind: "ddl", steps: one("ALTER TYPE mood RENAME VALUE 'ok' TO 'fine'")})
+	return one("ALTER TYPE mood RENAME VALUE 'fine' TO 'ok'")
+}
+
+// shadow puts a table of the same name into a schema that the search path has
+// first, and takes it away again.
+func (g *gen) shadow() []step {
+	t := g.plainTable()
+	if t == nil {
+		return nil
+	}
+	make := one("CREATE TABLE %s.%s (LIKE %s.%s INCLUDING ALL)", frontName, t.name, schemaName, t.name)
+	make = append(make, one("INSERT INTO %s.%s (%s) SELECT %s FROM %s.%s WHERE n %% 2 = 0", frontName, t.name, names(t.written()), names(t.written()), schemaName, t.name)...)
+	g.out.writes = append(g.out.writes, write{kind: "ddl", steps: make}, write{kind: "shadowed", steps: g.change()})
+	return one("DROP TABLE %s.%s", frontName, t.name)
+}
+
+// rewrite gives a table another file with the same rows.
+func (g *gen) rewrite() []step {
+	return one("VACUUM FULL %s", g.anyBase().name)
+}
+
+// disinherit takes an heir's rows out of its parent's reads, and brings them back.
+func (g *gen) disinherit() []step {
+	for _, t := range g.base() {
+		if t.inherits != nil {
+			g.out.writes = append(g.out.writes, write{kind: "ddl", steps: one("ALTER TABLE %s NO INHERIT %s", t.name, t.inherits.name)})
+			return one("ALTER TABLE %s INHERIT %s", t.name, t.inherits.name)
 		}
 	}
 	return nil

@@ -139,7 +139,11 @@ func (g *gen) hidden() []step {
 	t := g.anyBase()
 	update := fmt.Sprintf("UPDATE %s SET %s WHERE n = %s", t.name, g.assigned(t, 2), g.someN(t))
 	if g.d.mysql {
-		switch g.rng.IntN(3) {
+		switch g.rng.IntN(5) {
+		case 3: // foreign keys do nothing
+			return enclosed("SET foreign_key_checks = 0", append(sqls(update), g.change()...), "SET foreign_key_checks = 1")
+		case 4:
+			return one("UPDATE %s SET %s ORDER BY n DESC LIMIT 2", t.name, g.assigned(t, 2))
 		case 0: // the log has the statement, not the rows
 			return enclosed("SET binlog_format = STATEMENT", sqls(update), "SET binlog_format = ROW")
 		case 1:
@@ -148,7 +152,9 @@ func (g *gen) hidden() []step {
 		}
 		return enclosed("PREPARE x FROM '"+strings.ReplaceAll(update, "'", "''")+"'", sqls("EXECUTE x"), "DEALLOCATE PREPARE x")
 	}
-	switch g.rng.IntN(4) {
+	switch g.rng.IntN(5) {
+	case 4: // neither triggers nor foreign keys act
+		return enclosed("SET session_replication_role = replica", append(sqls(update), g.change()...), "SET session_replication_role = DEFAULT")
 	case 0:
 		return one("DO $$ BEGIN %s; END $$", update)
 	case 1:
