@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"encoding/hex"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -192,35 +191,7 @@ func mysqlKind(dataType, charset, collation string) canon.Kind {
 	case "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
 		return canon.Bytes
 	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
-		return collationKind(charset, collation)
-	}
-	return canon.None
-}
-
-// foldCollations are those that hold two strings of printable ASCII to be
-// equal if and only if they differ in case and trailing spaces alone; checked
-// against the servers by TestCollationsFoldASCII. Collations of a language
-// may have more (in utf8mb4_hu_0900_ai_ci 'ccs' equals 'cscs').
-var foldCollations = []string{
-	"ascii_general_ci", "ascii_general_nopad_ci", "latin1_swedish_ci", "latin1_swedish_nopad_ci", "latin1_general_ci",
-	"utf8_general_ci", "utf8mb3_general_ci", "utf8mb4_general_ci", "utf8mb3_general_nopad_ci", "utf8mb4_general_nopad_ci",
-	"utf8_unicode_ci", "utf8mb3_unicode_ci", "utf8mb4_unicode_ci", "utf8mb3_unicode_nopad_ci", "utf8mb4_unicode_nopad_ci",
-	"utf8_unicode_520_ci", "utf8mb3_unicode_520_ci", "utf8mb4_unicode_520_ci", "utf8mb4_unicode_520_nopad_ci",
-	"utf8mb4_0900_ai_ci", "utf8mb4_0900_as_ci", "utf8mb4_0900_as_cs",
-	"utf8mb4_uca1400_ai_ci", "utf8mb4_uca1400_as_ci", "utf8mb3_uca1400_ai_ci", "utf8mb4_uca1400_nopad_ai_ci",
-}
-
-func collationKind(charset, collation string) canon.Kind {
-	switch charset {
-	case "ascii", "latin1", "utf8", "utf8mb3", "utf8mb4":
-	default:
-		return canon.None
-	}
-	switch {
-	case collation == charset+"_bin" || collation == "utf8mb4_0900_bin" || collation == charset+"_nopad_bin":
-		return canon.BytesTrim
-	case slices.Contains(foldCollations, collation):
-		return canon.FoldASCII
+		return canon.MySQLTextKind(charset, collation)
 	}
 	return canon.None
 }

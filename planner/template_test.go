@@ -170,7 +170,7 @@ func TestUnprovenRuns(t *testing.T) {
 		{0, "SELECT * FROM users WHERE id = ?", nil, []Param{{Type: 8, Data: make([]byte, 7)}}},
 		{0, "SELECT * FROM users WHERE id = ?", nil, nil},
 		{0, "SELECT * FROM users WHERE email = ?", nil, []Param{{Type: 8, Data: make([]byte, 8)}}},
-		{0, "SELECT * FROM users WHERE email = ?", nil, []Param{{Type: 0xfe, Data: []byte("é")}}},
+		{0, "SELECT * FROM users WHERE email = ?", nil, []Param{{Type: 0xfe, Data: []byte("ß")}}},
 		{0, "SELECT * FROM users WHERE id IN (?, ?)", nil, []Param{{Type: 8, Data: make([]byte, 8)}, {Type: 0xfe, Data: []byte("5")}}},
 		{1, "SELECT * FROM users WHERE id = $1", nil, []Param{{Null: true}}},
 		{1, "SELECT * FROM users WHERE id = $1", []uint32{701}, []Param{{Binary: true, Type: 701, Data: make([]byte, 8)}}},

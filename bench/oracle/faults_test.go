@@ -31,7 +31,7 @@ var faults = []struct {
 	{fault{"recent changes are ignored", "cache", "(*cells).claim", "c.raise(cell, c.recent.at(dep))", "c.raise(cell, 0)"}, upstream.Postgres15},
 	{fault{"filledAt is what was applied", "cache", "(*Fill).begin", "f.filledAt = s.Visible()", "f.filledAt = s.Applied()"}, upstream.MariaDB},
 	{fault{"a read column is taken for unread", "cache/feed", "(*rowState).compare", "!r.same(column)", "i > 0 && !r.same(column)"}, upstream.MySQL},
-	{fault{"texts are compared by their bytes", "cache/canon", "AppendText", "case FoldASCII:", "case FoldASCII:\nreturn append(dst, text...), true\ncase 255:"}, upstream.MariaDB},
+	{fault{"texts are compared by their bytes", "cache/canon", "AppendText", "case FoldUTF8:", "case FoldUTF8:\nreturn append(dst, text...), true\ncase 255:"}, upstream.MariaDB},
 	{fault{"filledAt is noted when the answer has come", "cache", "(*Fill).Finish", "", "f.filledAt = f.store.Visible()"}, upstream.MySQL},
 }
 

@@ -26,7 +26,11 @@ const (
 	// ASCII is folded to lower case and trailing spaces dropped; a value with
 	// any byte outside 0x20..0x7E is refused.
 	FoldASCII
-	// UUID: PostgreSQL uuid, MariaDB UUID.
+	// FoldUTF8: the same for text in UTF-8, whose Latin, Greek, Cyrillic and
+	// Japanese letters are folded too, and whose Han and Hangul characters
+	// stand for themselves; a value with any other character is refused.
+	FoldUTF8
+	// UUID: PostgreSQL uuid.
 	UUID
 	// Bool: PostgreSQL boolean.
 	Bool
@@ -43,7 +47,7 @@ const (
 
 var kindNames = [...]string{
 	None: "none", Int: "int", Decimal: "decimal", Bytes: "bytes", BytesTrim: "bytes-trim",
-	FoldASCII: "fold-ascii", UUID: "uuid", Bool: "bool", Date: "date", Bytea: "bytea", DateTime: "datetime", Instant: "instant",
+	FoldASCII: "fold-ascii", FoldUTF8: "fold-utf8", UUID: "uuid", Bool: "bool", Date: "date", Bytea: "bytea", DateTime: "datetime", Instant: "instant",
 }
 
 // String names the kind for traces and tests.
@@ -56,4 +60,6 @@ func (k Kind) String() string {
 
 // IsText tells whether values of this kind are strings whose bytes depend on
 // the character set they are written in.
-func (k Kind) IsText() bool { return k == Bytes || k == BytesTrim || k == FoldASCII }
+func (k Kind) IsText() bool {
+	return k == Bytes || k == BytesTrim || k == FoldASCII || k == FoldUTF8
+}

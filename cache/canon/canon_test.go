@@ -102,8 +102,8 @@ func seeded(t *testing.T) *rand.Rand {
 	return rand.New(rand.NewPCG(seed, seed))
 }
 
-// TestIntForms holds the text, both binary forms and the row image of one
-// integer to one canonical value.
+// TestIntForms holds the text and both binary forms of one integer to one
+// canonical value.
 func TestIntForms(t *testing.T) {
 	r := seeded(t)
 	for range 20000 {
@@ -123,30 +123,6 @@ func TestIntForms(t *testing.T) {
 		check("PostgreSQL binary", got, ok)
 		got, ok = AppendMySQLParam(MySQLColumn{Kind: Int}, nil, typeLongLong, binary.LittleEndian.AppendUint64(nil, uint64(v)), false)
 		check("MySQL parameter", got, ok)
-		got, ok = AppendRow(Int, false, 8, nil, v)
-		check("row image", got, ok)
-	}
-}
-
-func TestUnsignedRows(t *testing.T) {
-	for _, c := range []struct {
-		v     any
-		width int
-		want  uint64
-	}{
-		{int8(-1), 1, 255}, {int16(-1), 2, 65535}, {int32(-1), 3, 1<<24 - 1}, {int32(-1), 4, 1<<32 - 1},
-		{int64(-1), 8, 1<<64 - 1}, {uint64(1<<64 - 1), 8, 1<<64 - 1}, {int8(5), 1, 5},
-	} {
-		got, ok := AppendRow(Int, true, c.width, nil, c.v)
-		if !ok || !bytes.Equal(got, AppendUint(nil, c.want)) {
-			t.Errorf("%T(%v) of %d bytes: got %x, %v; want %d", c.v, c.v, c.width, got, ok, c.want)
-		}
-	}
-	if _, ok := AppendRow(Int, false, 8, nil, nil); ok {
-		t.Error("NULL has a canonical form")
-	}
-	if _, ok := AppendRow(Int, false, 8, nil, float64(1)); ok {
-		t.Error("a float has a canonical form")
 	}
 }
 

@@ -74,7 +74,7 @@ func AppendMySQLString(c MySQLColumn, dst, text []byte, sameCharset bool) ([]byt
 			return dst, false
 		}
 		return decimalText(dst, text)
-	case Bytes, BytesTrim, FoldASCII:
+	case Bytes, BytesTrim, FoldASCII, FoldUTF8:
 		if !sameCharset && !ASCII(text) {
 			return dst, false
 		}

@@ -22,6 +22,8 @@ func AppendText(kind Kind, dst, text []byte) (canonical []byte, ok bool) {
 		return append(dst, trimPadding(text)...), true
 	case FoldASCII:
 		return foldASCII(dst, text)
+	case FoldUTF8:
+		return foldUTF8(dst, text)
 	case UUID:
 		return uuidText(dst, text)
 	case Bool:

@@ -53,7 +53,7 @@ func mysqlCanonical(dst, scratch []byte, col binlog.Column, spec *Column, raw []
 			dst, ok = canon.AppendMoment(dst, m.Year, m.Month, m.Day, m.Hour, m.Minute, m.Second, m.Micros)
 		}
 		return dst, scratch, ok
-	case canon.Bytes, canon.BytesTrim, canon.FoldASCII:
+	case canon.Bytes, canon.BytesTrim, canon.FoldASCII, canon.FoldUTF8:
 		if !col.IsString() || !singleByteASCII(spec.Charset) {
 			return dst, scratch, false
 		}
