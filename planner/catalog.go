@@ -69,9 +69,6 @@ type relation struct {
 	definition string
 
 	table atomic.Pointer[feed.Table] // nil until followed
-
-	shapesMu sync.Mutex
-	shapes   map[string]*feed.Shape // those registered, under shapesMu
 }
 
 type column struct {

@@ -231,7 +231,7 @@ func (b *binding) measure(s *scratch, ref *reference, params []Param, keys int) 
 	product := 1
 	for i := range ref.equal {
 		if b.values(s, i, &ref.equal[i], params) {
-			product *= len(ref.equal[i].sources)
+			product *= s.columns[len(s.columns)-1].count
 		}
 	}
 	for product > keys { // the longest list narrows least
@@ -249,22 +249,26 @@ func (b *binding) measure(s *scratch, ref *reference, params []Param, keys int) 
 }
 
 // values appends the canonical values of one compared column; false when one's
-// equality is not proven.
+// equality is not proven, or there is none.
 func (b *binding) values(s *scratch, index int, c *keyColumn, params []Param) bool {
 	if !b.alike(c.sources, params) {
 		return false
 	}
-	v := valued{index: index, first: len(s.ends), count: len(c.sources)}
-	for i := range c.sources {
-		var ok bool
-		if s.bytes, ok = b.value(s.bytes, &c.of, &c.sources[i], params); !ok {
-			s.ends = s.ends[:v.first]
-			s.bytes = s.bytes[:s.end()]
-			return false
+	first := len(s.ends)
+	ok := true
+	for i := 0; i < len(c.sources) && ok; i++ {
+		if c.sources[i].array {
+			ok = b.elements(s, &c.of, &c.sources[i], params)
+		} else if s.bytes, ok = b.value(s.bytes, &c.of, &c.sources[i], params); ok {
+			s.ends = append(s.ends, len(s.bytes))
 		}
-		s.ends = append(s.ends, len(s.bytes))
 	}
-	s.columns = append(s.columns, v)
+	if !ok || len(s.ends) == first {
+		s.ends = s.ends[:first]
+		s.bytes = s.bytes[:s.end()]
+		return false
+	}
+	s.columns = append(s.columns, valued{index: index, first: first, count: len(s.ends) - first})
 	return true
 }
 

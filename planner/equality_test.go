@@ -125,6 +125,14 @@ func (e *equality) literal(v string) string {
 	return "'" + v + "'"
 }
 
+// arrayOf writes PostgreSQL's text form of an array.
+func arrayOf(values ...string) string {
+	for i, v := range values {
+		values[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(v) + `"`
+	}
+	return "{" + strings.Join(values, ",") + ",NULL}"
+}
+
 // column inserts random values into one column, then compares it with others.
 func (e *equality) column(c equalityColumn) {
 	pool := strings.Split(c.pool, "|")
@@ -142,6 +150,8 @@ func (e *equality) column(c equalityColumn) {
 		}
 		if e.postgres {
 			e.compare(c, "SELECT * FROM equality WHERE "+c.name+" = $1", []any{v}, &Param{Data: []byte(v)})
+			array := arrayOf(v, pool[e.rand.IntN(len(pool))])
+			e.compare(c, "SELECT * FROM equality WHERE "+c.name+" = ANY ($1)", []any{array}, &Param{Data: []byte(array)})
 		} else {
 			e.compare(c, "SELECT * FROM equality WHERE "+c.name+" = ?", []any{v}, &Param{Binary: true, Type: 0xfe, Data: []byte(v)})
 		}

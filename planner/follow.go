@@ -98,14 +98,26 @@ func (r *resolver) whole(table int) {
 			v.refer()
 			continue
 		}
-		r.template.add(&reference{relation: rel, table: r.template.table(rel.table.Load()), whole: true})
+		ref := r.place(rel)
+		ref.whole = true
+		r.template.add(ref)
 	}
+}
+
+// place makes a reference to a table that nothing narrows yet.
+func (r *resolver) place(rel *relation) *reference {
+	ref := &reference{relation: rel, table: -1}
+	if table := rel.table.Load(); table != nil {
+		ref.table, ref.shapes = r.template.table(table), r.planner.shapes.get(table)
+	}
+	return ref
 }
 
 // reference keeps of one place what this server's rules of comparison prove.
 func (r *resolver) reference(p *narrow.Reference) {
 	rel := r.tables[p.Table][0]
-	ref := &reference{relation: rel, table: r.template.table(rel.table.Load()), reads: r.reads(rel, p)}
+	ref := r.place(rel)
+	ref.reads = r.reads(rel, p)
 	ref.equal = r.equalities(p)
 	ref.ranged = r.ranged(p)
 	ref.whole = ref.reads == nil && len(ref.equal) == 0 && ref.ranged == nil
@@ -172,7 +184,7 @@ func numbered(k canon.Kind) bool {
 func (r *resolver) sources(list []query.Source) ([]source, bool) {
 	out := make([]source, len(list))
 	for i, s := range list {
-		out[i] = source{slot: s.Param, shared: r.analysis.Params[s.Param] > 1}
+		out[i] = source{slot: s.Param, array: s.Array, shared: r.analysis.Params[s.Param] > 1}
 		if s.Cast.Name == "" {
 			continue
 		}
@@ -207,6 +219,10 @@ func castOID(name string) uint32 {
 		return canon.OIDDate
 	case "bytea":
 		return canon.OIDBytea
+	case "timestamp":
+		return canon.OIDTimestamp
+	case "timestamptz":
+		return canon.OIDTimestamptz
 	}
 	return 0
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"freshet/cache/feed"
@@ -45,8 +46,9 @@ type Hidden struct {
 	// Settings are the customised options that it sets, sorted. They are not in
 	// pg_settings, so they must be asked for by name.
 	Settings []string
-	// Unnamed: it sets options whose names it computes.
-	Unnamed bool
+	// Unnamed: it sets options whose names it computes. UnnamedByWrites: so does
+	// code that runs without being called by a statement.
+	Unnamed, UnnamedByWrites bool
 
 	print   string
 	checked atomic.Int64 // feed.Now() when the newest comparison of print began
@@ -78,7 +80,8 @@ func (h *Hidden) Since(at int64) Standing {
 type hiddenCode struct {
 	now     atomic.Pointer[Hidden] // complete once checked is not 0
 	last    atomic.Pointer[Hidden] // the newest that was ever complete
-	reading atomic.Bool
+	reading atomic.Bool            // somebody reads without being waited for
+	turn    sync.Mutex             // of whoever reads
 	retry   atomic.Int64
 }
 
@@ -93,20 +96,45 @@ func (c *hiddenCode) drop() {
 // It does not block.
 func (p *Planner) Hidden() *Hidden {
 	c := &p.catalog.hidden
-	h, now := c.now.Load(), feed.Now()
-	age := int64(hiddenExpiry)
-	if h != nil {
-		if at := h.checked.Load(); at != 0 {
-			age = now - at
-		}
-	}
-	if age > hiddenRecheck && now >= c.retry.Load() && c.reading.CompareAndSwap(false, true) {
-		go p.readHidden()
-	}
-	if age >= hiddenExpiry || h.dropped.Load() {
-		return nil
+	h, age := c.newest()
+	if age > hiddenRecheck && feed.Now() >= c.retry.Load() && c.reading.CompareAndSwap(false, true) {
+		go func() {
+			defer c.reading.Store(false)
+			c.turn.Lock()
+			defer c.turn.Unlock()
+			p.readHidden()
+		}()
 	}
 	return h
+}
+
+// newest is what is known, nil if it does not count, and its age.
+func (c *hiddenCode) newest() (h *Hidden, age int64) {
+	h, age = c.now.Load(), hiddenExpiry
+	if h == nil {
+		return nil, age
+	}
+	if at := h.checked.Load(); at != 0 {
+		age = feed.Now() - at
+	}
+	if age >= hiddenExpiry || h.dropped.Load() {
+		return nil, max(age, hiddenExpiry)
+	}
+	return h, age
+}
+
+// AwaitHidden calls done on another goroutine once something is known, or
+// could not be read.
+func (p *Planner) AwaitHidden(done func()) {
+	go func() {
+		c := &p.catalog.hidden
+		c.turn.Lock()
+		if h, _ := c.newest(); h == nil {
+			p.readHidden()
+		}
+		c.turn.Unlock()
+		done()
+	}()
 }
 
 // LastHidden is what was last known, even if it may be outdated; nil if nothing
@@ -117,10 +145,10 @@ func (p *Planner) LastHidden() *Hidden { return p.catalog.hidden.last.Load() }
 // may have changed it has taken effect.
 func (p *Planner) HiddenChanged() { p.catalog.hidden.drop() }
 
-// readHidden compares the fingerprint, and reads the code if it moved.
+// readHidden compares the fingerprint, and reads the code if it moved. It is
+// called in turn.
 func (p *Planner) readHidden() {
 	c := &p.catalog.hidden
-	defer c.reading.Store(false)
 	ctx, cancel := context.WithTimeout(context.Background(), makeTimeout)
 	defer cancel()
 	if err := p.catalog.readHidden(ctx); err != nil {
@@ -151,7 +179,7 @@ func (k *catalog) readHidden(ctx context.Context) error {
 	h = &Hidden{print: print}
 	k.hidden.now.Store(h)
 	if size, err := strconv.ParseInt(text(rows[0][1]), 10, 64); err != nil || size > hiddenSource {
-		h.Able, h.Unnamed = true, true
+		h.Able, h.Unnamed, h.UnnamedByWrites = true, true, true
 	} else if err := k.readCode(ctx, h); err != nil {
 		return err
 	}
@@ -162,13 +190,14 @@ func (k *catalog) readHidden(ctx context.Context) error {
 
 // readCode reads what users wrote.
 func (k *catalog) readCode(ctx context.Context, h *Hidden) error {
-	rows, err := k.query(ctx, 3, k.hiddenCodeSQL())
+	rows, err := k.query(ctx, 6, k.hiddenCodeSQL())
 	if err != nil {
 		return err
 	}
+	functions := make([]function, 0, len(rows))
 	for _, r := range rows {
-		language, source := text(r[0]), text(r[1])
-		if config := text(r[2]); strings.Contains(config, ".") {
+		f := function{name: text(r[0]), language: text(r[1]), source: text(r[2]), extension: isTrue(r[4]), rooted: isTrue(r[5])}
+		if config := text(r[3]); strings.Contains(config, ".") {
 			h.Able = true // it leaves an empty option behind
 			for line := range strings.SplitSeq(config, "\n") {
 				if name, _, _ := strings.Cut(line, "="); strings.Contains(name, ".") {
@@ -176,20 +205,25 @@ func (k *catalog) readCode(ctx context.Context, h *Hidden) error {
 				}
 			}
 		}
-		if language == "internal" || language == "c" || (language == "sql" || language == "plpgsql") && !changesSession(source, language == "sql") {
-			continue
+		if f.changes() {
+			h.Able = true
+			names, all := settingsIn(f.source)
+			h.Settings = append(h.Settings, names...)
+			f.unnamed = !all && !f.extension // an extension's names are its own, or are set back
 		}
-		h.Able = true
-		names, all := settingsIn(source)
-		h.Settings, h.Unnamed = append(h.Settings, names...), h.Unnamed || !all
+		functions = append(functions, f)
 	}
 	slices.Sort(h.Settings)
 	h.Settings = slices.Compact(h.Settings)
 	if len(h.Settings) > maxHiddenSettings {
-		h.Settings, h.Unnamed = h.Settings[:maxHiddenSettings], true
+		h.Settings, h.Unnamed, h.UnnamedByWrites = h.Settings[:maxHiddenSettings], true, true
+		return nil
 	}
+	h.Unnamed, h.UnnamedByWrites = callers(functions)
 	return nil
 }
+
+func isTrue(cell *string) bool { return strings.HasPrefix(text(cell), "t") }
 
 // hiddenPrintSQL is the fingerprint, and how many bytes of code there are.
 const hiddenPrintSQL = `SELECT pg_catalog.concat_ws('|',
@@ -202,35 +236,35 @@ const hiddenPrintSQL = `SELECT pg_catalog.concat_ws('|',
 	(SELECT concat_ws(':', count(*), sum(oid::bigint), sum(xmin::text::bigint)) FROM pg_catalog.pg_type WHERE typtype = 'd' AND oid >= 16384)),
 	(SELECT coalesce(sum(octet_length(prosrc)), 0) FROM pg_catalog.pg_proc WHERE oid >= 16384)`
 
-// hiddenCodeSQL lists functions (language, source, settings), and one row of no
-// language if an expression that is stored as a tree calls a built-in function
-// that changes the session, or names pg_settings, which can be updated; its
-// source tells whether one is set_config. What is written in C is taken not to.
+// hiddenCodeSQL lists functions (name, language, source, settings, whether an
+// extension's, whether an object that is no function rests on it), and without
+// name and language the expressions, stored as trees, that call a built-in
+// function that changes the session, or name pg_settings, which can be updated.
+// What is written in C is taken not to.
 func (k *catalog) hiddenCodeSQL() string {
 	trees := []string{
-		"adbin FROM pg_catalog.pg_attrdef",
-		"conbin FROM pg_catalog.pg_constraint WHERE contype = 'c'",
-		"tgqual FROM pg_catalog.pg_trigger WHERE NOT tgisinternal",
-		"polqual FROM pg_catalog.pg_policy",
-		"polwithcheck FROM pg_catalog.pg_policy",
-		"ev_qual FROM pg_catalog.pg_rewrite WHERE oid >= 16384",
-		"ev_action FROM pg_catalog.pg_rewrite WHERE oid >= 16384",
-		"typdefaultbin FROM pg_catalog.pg_type WHERE typtype = 'd' AND oid >= 16384",
-		"proargdefaults FROM pg_catalog.pg_proc WHERE oid >= 16384",
+		"adbin::text, pg_get_expr(adbin, adrelid) FROM pg_catalog.pg_attrdef",
+		"conbin::text, pg_get_constraintdef(oid) FROM pg_catalog.pg_constraint WHERE contype = 'c'",
+		"tgqual::text, pg_get_triggerdef(oid) FROM pg_catalog.pg_trigger WHERE NOT tgisinternal",
+		"polqual::text, pg_get_expr(polqual, polrelid) FROM pg_catalog.pg_policy",
+		"polwithcheck::text, pg_get_expr(polwithcheck, polrelid) FROM pg_catalog.pg_policy",
+		"ev_qual::text, pg_get_ruledef(oid) FROM pg_catalog.pg_rewrite WHERE oid >= 16384",
+		"ev_action::text, pg_get_ruledef(oid) FROM pg_catalog.pg_rewrite WHERE oid >= 16384",
+		"typdefaultbin::text, typdefault FROM pg_catalog.pg_type WHERE typtype = 'd' AND oid >= 16384",
+		"proargdefaults::text, pg_get_function_arguments(oid) FROM pg_catalog.pg_proc WHERE oid >= 16384",
 	}
 	if atLeast(k.config.Version, 14, 0) {
-		trees = append(trees, "prosqlbody FROM pg_catalog.pg_proc WHERE oid >= 16384")
+		trees = append(trees, "prosqlbody::text, pg_get_function_sqlbody(oid) FROM pg_catalog.pg_proc WHERE oid >= 16384")
 	}
-	for i, t := range trees {
-		trees[i] = "SELECT " + strings.Replace(t, " FROM", "::text FROM", 1)
-	}
-	return `SELECT l.lanname, p.prosrc, array_to_string(p.proconfig, E'\n')
+	return `SELECT p.proname, l.lanname, p.prosrc, array_to_string(p.proconfig, E'\n'),
+			EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+				AND d.objid = p.oid AND d.deptype = 'e'),
+			EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+				AND d.refobjid = p.oid AND d.classid <> d.refclassid)
 		FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang
 		WHERE p.oid >= 16384 AND (l.lanname NOT IN ('internal', 'c') OR p.proconfig IS NOT NULL)
-		UNION ALL SELECT '', CASE WHEN bool_or(t.tree ~ c.sets) THEN 'set_config(' ELSE '' END, ''
-		FROM (` + strings.Join(trees, " UNION ALL ") + `) t (tree),
-		(SELECT ':funcid (' || string_agg(oid::text, '|') || ') |:relid ' || 'pg_catalog.pg_settings'::pg_catalog.regclass::oid || ' ',
-			':funcid ' || min(oid::bigint) FILTER (WHERE proname = 'set_config') || ' '
-			FROM pg_catalog.pg_proc WHERE oid < 16384 AND proname IN (` + changingList() + `)) c (calls, sets)
-		WHERE t.tree ~ c.calls HAVING count(*) > 0`
+		UNION ALL SELECT '', '', t.source, '', false, true FROM (SELECT ` + strings.Join(trees, " UNION ALL SELECT ") + `) t (tree, source),
+		(SELECT ':funcid (' || string_agg(oid::text, '|') || ') |:relid ' || 'pg_catalog.pg_settings'::pg_catalog.regclass::oid || ' '
+			FROM pg_catalog.pg_proc WHERE oid < 16384 AND proname IN (` + changingList() + `)) c (calls)
+		WHERE t.tree ~ c.calls`
 }

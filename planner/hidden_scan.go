@@ -28,6 +28,57 @@ func changingList() string {
 	return strings.Join(quoted, ", ")
 }
 
+// function is one that users wrote, or, with neither name nor language, a stored
+// expression.
+type function struct {
+	name, language, source string
+	extension, rooted      bool
+	unnamed                bool // it computes names of settings
+}
+
+// changes tells whether it may change the session by itself.
+func (f *function) changes() bool {
+	switch f.language {
+	case "internal", "c":
+		return false
+	case "sql", "plpgsql":
+		return changesSession(f.source, f.language == "sql")
+	}
+	return true
+}
+
+// maxCallees bounds the work of callers.
+const maxCallees = 50
+
+// callers follows the functions that compute names of settings to those that
+// mention them, and tells whether there is any and whether one of all is run by
+// something that is no function.
+func callers(all []function) (unnamed, byWrites bool) {
+	seen := map[string]bool{}
+	var todo []function
+	for _, f := range all {
+		if f.unnamed {
+			todo = append(todo, f)
+		}
+	}
+	for unnamed = len(todo) > 0; len(todo) > 0; todo = todo[1:] {
+		callee := todo[0]
+		if byWrites = callee.rooted || len(seen) > maxCallees; byWrites {
+			break
+		}
+		if seen[callee.name] || callee.name == "" {
+			continue
+		}
+		seen[callee.name] = true
+		for _, f := range all {
+			if strings.Contains(strings.ToLower(f.source), strings.ToLower(callee.name)) {
+				todo = append(todo, f)
+			}
+		}
+	}
+	return unnamed, byWrites
+}
+
 // changesSession tells whether a function's source, in SQL or PL/pgSQL, may
 // change the session that runs it. It errs on the side of yes.
 func changesSession(source string, sql bool) bool {
@@ -124,7 +175,7 @@ var (
 	// callsSetConfig finds calls, callsWithName those with a name as it stands,
 	// also inside a string, where quotes are doubled.
 	callsSetConfig = regexp.MustCompile(`(?i)\bset_config"?\s*\(`)
-	callsWithName  = regexp.MustCompile(`(?i)\bset_config"?\s*\(\s*'{1,2}([^'\\]+)'{1,2}\s*,`)
+	callsWithName  = regexp.MustCompile(`(?i)\bset_config"?\s*\(\s*'{1,2}([^'\\]+)'{1,2}(?:::text)?\s*,`)
 	setsWithName   = regexp.MustCompile(`(?i)\bset\s+(?:(?:session|local)\s+)?([a-z_][\w$]*(?:\.[a-z_][\w$]*)+)\s*(?:=|\bto\b)`)
 )
 

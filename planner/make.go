@@ -47,6 +47,7 @@ type Planner struct {
 	scopes     scopes
 	statements *clockMap[*Statement]
 	templates  *clockMap[*template]
+	shapes     shapeSets
 	nextID     atomic.Uint64
 
 	mu      sync.Mutex
@@ -72,6 +73,7 @@ func New(c Config) *Planner {
 		scopes:     scopes{ids: make(map[Scope]ScopeID)},
 		statements: newClockMap[*Statement](maxStatements, maxStatementBytes),
 		templates:  newClockMap[*template](maxTemplates, maxTemplateBytes),
+		shapes:     shapeSets{of: make(map[*feed.Table]*shapeSet)},
 		waiting:    make(map[*Statement][]func()),
 	}
 }

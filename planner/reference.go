@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -20,18 +19,14 @@ const (
 	maxReferences = maxDeps / 2
 	// maxColumns bounds the compared columns of one reference.
 	maxColumns = 16
-	// maxShapes bounds the shapes of one table: each costs the feed a hash for
-	// every changed row. Beyond half of it, shapes no longer tell which columns
-	// are read, so that more statements share them; beyond it, statements depend
-	// on the whole table.
-	maxShapes = 64
 )
 
 // reference is one place where a statement reads a table. It is immutable but
 // for variants.
 type reference struct {
 	relation *relation
-	table    int // index into template.tables, -1 while the feed is off
+	table    int       // index into template.tables, -1 while the feed is off
+	shapes   *shapeSet // the table's, nil while the feed is off
 	// whole tells that nothing narrows it.
 	whole bool
 	// equal are the compared columns, in the order of the table.
@@ -68,6 +63,9 @@ type keyRange struct {
 type source struct {
 	slot int
 	cast uint32 // PostgreSQL: OID of the type it is cast to, 0 if it is not
+	// array tells that the parameter is an array whose elements are compared
+	// (PostgreSQL); cast is then the type of the elements.
+	array bool
 	// shared tells that the parameter stands elsewhere too, which may have
 	// settled its type if it was not declared.
 	shared bool
@@ -117,47 +115,11 @@ func (ref *reference) variant(f Follower, n narrowing) *variant {
 	if n.ranged {
 		spec.Range, spec.Level = ref.ranged.ordinal, n.level
 	}
-	v := &variant{narrowing: n, shape: ref.relation.shape(f, spec)}
+	v := &variant{narrowing: n, shape: ref.shapes.get(f, spec)}
 	if v.shape != nil {
 		v.all = cache.DepOfShape(v.shape.ID)
 	}
 	list = append(slices.Clone(list), v)
 	ref.variants.Store(&list)
 	return v
-}
-
-// shape registers a shape of a table; nil when there are too many.
-func (r *relation) shape(f Follower, spec feed.ShapeSpec) *feed.Shape {
-	r.shapesMu.Lock()
-	defer r.shapesMu.Unlock()
-	if r.shapes == nil {
-		r.shapes = make(map[string]*feed.Shape)
-	}
-	key := fmt.Sprintf("%d %d %d %v", spec.Equal, spec.Range, spec.Level, spec.Reads)
-	if spec.Reads == nil {
-		key += " all"
-	}
-	sh := r.shapes[key]
-	switch {
-	case sh != nil:
-		return sh
-	case len(r.shapes) >= maxShapes:
-		return nil
-	case len(r.shapes) >= maxShapes/2 && spec.Reads != nil:
-		if len(spec.Equal) == 0 && spec.Range < 0 {
-			return nil // without its columns it would be the whole table
-		}
-		spec.Reads = nil
-		return r.shapeOf(f, fmt.Sprintf("%d %d %d %v all", spec.Equal, spec.Range, spec.Level, spec.Reads), spec)
-	}
-	return r.shapeOf(f, key, spec)
-}
-
-func (r *relation) shapeOf(f Follower, key string, spec feed.ShapeSpec) *feed.Shape {
-	sh := r.shapes[key]
-	if sh == nil {
-		sh = f.ShapeOf(r.table.Load(), spec)
-		r.shapes[key] = sh
-	}
-	return sh
 }

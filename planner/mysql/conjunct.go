@@ -28,7 +28,7 @@ func (b *builder) conjuncts(dst []query.Conjunct, e ast.ExprNode) []query.Conjun
 		return b.comparison(dst, e)
 	case *ast.PatternInExpr:
 		if !e.Not && e.Sel == nil {
-			return b.conjunct(dst, query.Equals, e.Expr, e.List...)
+			return b.in(dst, e)
 		}
 	case *ast.BetweenExpr:
 		if !e.Not {
@@ -38,8 +38,36 @@ func (b *builder) conjuncts(dst []query.Conjunct, e ast.ExprNode) []query.Conjun
 	return dst
 }
 
+// in reads IN. A list of rows holds each column to the values it has in them.
+func (b *builder) in(dst []query.Conjunct, e *ast.PatternInExpr) []query.Conjunct {
+	row, ok := bare(e.Expr).(*ast.RowExpr)
+	if !ok {
+		return b.conjunct(dst, query.Equals, e.Expr, e.List...)
+	}
+	for i, column := range row.Values {
+		var values []ast.ExprNode
+		for _, v := range e.List {
+			if of, ok := bare(v).(*ast.RowExpr); ok && len(of.Values) == len(row.Values) {
+				values = append(values, of.Values[i])
+			}
+		}
+		if len(values) == len(e.List) {
+			dst = b.conjunct(dst, query.Equals, column, values...)
+		}
+	}
+	return dst
+}
+
 func (b *builder) comparison(dst []query.Conjunct, e *ast.BinaryOperationExpr) []query.Conjunct {
 	left, right, turned := e.L, e.R, false
+	if l, ok := bare(left).(*ast.RowExpr); ok {
+		if r, ok := bare(right).(*ast.RowExpr); ok && e.Op == opcode.EQ && len(l.Values) == len(r.Values) {
+			for i := range l.Values {
+				dst = b.comparison(dst, &ast.BinaryOperationExpr{Op: opcode.EQ, L: l.Values[i], R: r.Values[i]})
+			}
+		}
+		return dst
+	}
 	if _, ok := bare(left).(*ast.ColumnNameExpr); !ok {
 		left, right, turned = right, left, true
 	}

@@ -38,7 +38,11 @@ func conjuncts(dst []query.Conjunct, n *pg.Node) []query.Conjunct {
 		return comparison(dst, operator, e.GetLexpr(), e.GetRexpr())
 	case pg.A_Expr_Kind_AEXPR_IN:
 		if operator == "=" { // NOT IN has "<>"
-			return conjunct(dst, query.Equals, e.GetLexpr(), e.GetRexpr().GetList().GetItems())
+			return in(dst, e.GetLexpr(), e.GetRexpr().GetList().GetItems())
+		}
+	case pg.A_Expr_Kind_AEXPR_OP_ANY:
+		if operator == "=" {
+			return anyOf(dst, e.GetLexpr(), e.GetRexpr())
 		}
 	case pg.A_Expr_Kind_AEXPR_BETWEEN:
 		if items := e.GetRexpr().GetList().GetItems(); len(items) == 2 {
@@ -48,7 +52,60 @@ func conjuncts(dst []query.Conjunct, n *pg.Node) []query.Conjunct {
 	return dst
 }
 
+// in reads IN. A list of rows holds each column to the values it has in them.
+func in(dst []query.Conjunct, left *pg.Node, list []*pg.Node) []query.Conjunct {
+	row := left.GetRowExpr().GetArgs()
+	if row == nil {
+		return conjunct(dst, query.Equals, left, list)
+	}
+	for i, column := range row {
+		var values []*pg.Node
+		for _, n := range list {
+			if of := n.GetRowExpr().GetArgs(); len(of) == len(row) {
+				values = append(values, of[i])
+			}
+		}
+		if len(values) == len(list) {
+			dst = conjunct(dst, query.Equals, column, values)
+		}
+	}
+	return dst
+}
+
+// anyOf reads `column = ANY (array)`: the array is a parameter, or written out.
+func anyOf(dst []query.Conjunct, left, right *pg.Node) []query.Conjunct {
+	if array := right.GetAArrayExpr(); array != nil {
+		return conjunct(dst, query.Equals, left, array.GetElements())
+	}
+	n := len(dst)
+	s := query.Source{Array: true}
+	if cast := right.GetTypeCast(); cast != nil {
+		t := cast.GetTypeName()
+		if len(t.GetTypmods()) > 0 || len(t.GetArrayBounds()) != 1 || t.GetSetof() {
+			return dst
+		}
+		s.Cast = nameOf(t.GetNames())
+		right = cast.GetArg()
+	}
+	if right.GetParamRef().GetNumber() < 1 {
+		return dst
+	}
+	if dst = conjunct(dst, query.Equals, left, []*pg.Node{right}); len(dst) > n {
+		s.Param = int(right.GetParamRef().GetNumber()) - 1
+		dst[n].Sources = []query.Source{s}
+	}
+	return dst
+}
+
 func comparison(dst []query.Conjunct, operator string, left, right *pg.Node) []query.Conjunct {
+	if l, r := left.GetRowExpr().GetArgs(), right.GetRowExpr().GetArgs(); l != nil || r != nil {
+		if operator == "=" && len(l) == len(r) {
+			for i := range l {
+				dst = comparison(dst, operator, l[i], r[i])
+			}
+		}
+		return dst
+	}
 	turned := left.GetColumnRef() == nil
 	if turned {
 		left, right = right, left

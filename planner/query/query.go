@@ -157,4 +157,7 @@ type Function struct {
 type Source struct {
 	Param int  // from 0
 	Cast  Name // PostgreSQL: the type it is cast to; zero if it is not
+	// Array tells that the parameter is an array whose elements are compared,
+	// and Cast the type of its elements.
+	Array bool
 }

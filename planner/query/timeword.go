@@ -4,14 +4,15 @@ package query
 // moves on (manual, 8.5.1.4).
 var timeWords = [...]string{"now", "today", "tomorrow", "yesterday"}
 
-// maxTimeText is more than any string has that date input accepts.
+// maxTimeText is more than any string has that date input accepts. Arrays and
+// ranges of dates may be longer.
 const maxTimeText = 128
 
 // TimeWord tells whether a string, read as a date or time, may mean one that
 // moves on: 'now', 'today 12:00', ' Tomorrow'. It looks for whole words, and
 // errs on the side of yes.
 func TimeWord[T string | []byte](s T) bool {
-	if len(s) > maxTimeText {
+	if len(s) > maxTimeText && !composite(s) {
 		return false
 	}
 	for i := 0; i < len(s); {
@@ -27,6 +28,20 @@ func TimeWord[T string | []byte](s T) bool {
 			if equalFold(s[start:i], w) {
 				return true
 			}
+		}
+	}
+	return false
+}
+
+// composite tells whether a text may be an array, a range or a record.
+func composite[T string | []byte](s T) bool {
+	for i := range len(s) {
+		switch s[i] {
+		case '{', '[', '(':
+			return true
+		case ' ', '\t', '\n', '\v', '\f', '\r':
+		default:
+			return false
 		}
 	}
 	return false

@@ -224,7 +224,7 @@ func (b *builder) op(i int, s string) {
 	case "(", "[", "{":
 		b.depth++
 		b.digest.Depth = max(b.digest.Depth, b.depth)
-		if s == "(" && (b.values == b.depth || b.afterWord(i, "IN")) {
+		if s == "(" && (b.values == b.depth || b.afterWord(i, "IN") || b.row(i)) {
 			b.lists = append(b.lists, b.depth)
 		}
 	case ")", "]", "}":
@@ -316,6 +316,22 @@ func (b *builder) replaceable(i int) bool {
 		case strings.EqualFold(s, "AND"):
 			return b.between
 		}
+	}
+	return false
+}
+
+// row tells whether the bracket at token i, which is open already, begins a row
+// that is compared, or one in an IN or VALUES list.
+func (b *builder) row(i int) bool {
+	if i == 0 || b.tokens[i-1].Kind != Op {
+		return false
+	}
+	switch b.text[b.tokens[i-1].Start:b.tokens[i-1].End] {
+	case "=":
+		return true
+	case "(", ",":
+		n := len(b.lists)
+		return n > 0 && b.lists[n-1] == b.depth-1
 	}
 	return false
 }
