@@ -10,6 +10,22 @@ import (
 func (h *handler) askState() {
 	h.asking = true
 	h.hold()
+	if p := h.s.Upstream.Planner; (h.ranCode || h.called) && p.Hidden() == nil {
+		// The names of the settings that it makes must be known first.
+		p.AwaitHidden(func() {
+			h.s.Post(func() {
+				if h.stage == stageReady && h.s.Link != nil {
+					h.sendStateQuery()
+				}
+			})
+		})
+		return
+	}
+	h.sendStateQuery()
+}
+
+func (h *handler) sendStateQuery() {
+	h.hiddenSettings()
 	var now state
 	ok := false
 	h.ownQuery(stateQuery(h.shared.prefix, h.s.Upstream.Target.User, h.customs), func(kind byte, body []byte) {

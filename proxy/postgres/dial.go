@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"freshet/planner"
 	pg "freshet/protocol/postgres"
 	"freshet/proxy"
 )
@@ -29,6 +30,14 @@ type linkState struct {
 	// writer is the session whose statement last wrote here: the values that
 	// currval and lastval know are its own.
 	writer uint64
+
+	// trust is what was known of the database's code when statements ran here
+	// that may run it, trustedAt when they were done, trustedBy whose they were;
+	// see hidden.go. doubtful: they may have left anything here.
+	trust     *planner.Hidden
+	trustedAt int64
+	trustedBy uint64
+	doubtful  bool
 
 	// mixed: a simple query ran in the middle of a batch's transaction. PostgreSQL
 	// 18 can be left with a transaction that is neither open nor ended by that,

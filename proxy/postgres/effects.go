@@ -18,28 +18,41 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	if reads {
 		h.asksSequences(ls)
 	}
+	if changesCode(o, text) {
+		o.done = both(o.done, h.codeChanged)
+	}
 	switch classOf(o.st) {
 	case planner.ClassRead:
 		// A read in a transaction may show what the feed has not applied; once
 		// the transaction is over, no older answer is to follow.
 		h.wrote = h.wrote || h.tx != pg.TxIdle
+		if !plainRead(o.st) {
+			h.runsCode(ls, o, text)
+		}
 		return
 	case planner.ClassTransaction:
 		// The class is that of the most severe of the text's statements.
-		h.wrote = h.wrote || several(text)
+		if several(text) {
+			h.wrote = true
+			h.runsCode(ls, o, text)
+		}
 		return
-	case planner.ClassWrite, planner.ClassSchema:
+	case planner.ClassWrite:
 		h.wrote = true
 		h.touchesSequences(ls)
-		if h.state.temporary && classOf(o.st) == planner.ClassSchema {
-			h.dirty = true // it may have dropped the session's own table
-		}
+		h.runsCode(ls, o, text)
+		return
+	case planner.ClassSchema:
+		// What it makes may run with it, and it may drop the session's own table.
+		h.wrote, h.dirty, ls.hidden = true, true, true
+		h.touchesSequences(ls)
 		return
 	}
 	h.wrote, h.dirty, ls.hidden = true, true, true
 	if h.passthrough {
 		return
 	}
+	h.called = h.called || classOf(o.st) == planner.ClassOther || speaksOfPrepared(text)
 	h.noteCustoms(text, params)
 	if !reads {
 		h.touchesSequences(ls)
@@ -138,7 +151,7 @@ func (h *handler) forgetAll(ls *linkState, o *op) {
 	changes, prepared := h.statements.clear(), ls.prepared
 	ls.prepared = map[string]*linkStatement{}
 	ls.loseUnnamed()
-	o.done = func() { h.statements.confirmAll(changes) }
+	o.done = both(o.done, func() { h.statements.confirmAll(changes) })
 	o.undo = func() {
 		h.statements.cancelAll(changes)
 		for key, p := range prepared {

@@ -36,6 +36,7 @@ func (h *handler) upstream() bool {
 	if !h.acquire() {
 		return false
 	}
+	h.review()
 	if !h.linkReady {
 		h.adopt()
 	}
@@ -48,7 +49,7 @@ func (h *handler) upstream() bool {
 // settings that are not theirs.
 func (h *handler) adopt() {
 	ls := h.link()
-	if ls.settings == h.state.settings && (!ls.hidden || ls.user == h.s.ID) {
+	if !ls.doubtful && ls.settings == h.state.settings && (!ls.hidden || ls.user == h.s.ID) {
 		h.linkReady = true
 		return
 	}
@@ -57,6 +58,10 @@ func (h *handler) adopt() {
 		text += "; SELECT " + h.state.settings
 	}
 	failed := false
+	if ls.doubtful {
+		clear(ls.prepared)
+		h.ownQuery("DISCARD ALL", func(kind byte, _ []byte) { failed = failed || kind == pg.TypeErrorResponse })
+	}
 	h.ownQuery(text, func(kind byte, _ []byte) {
 		switch kind {
 		case pg.TypeErrorResponse:
@@ -67,7 +72,7 @@ func (h *handler) adopt() {
 				h.fatal("08006", "the session's settings cannot be restored on another upstream connection")
 				return
 			}
-			ls.settings, ls.hidden = h.state.settings, false
+			ls.settings, ls.hidden, ls.doubtful = h.state.settings, false, false
 			h.linkReady, h.resume = true, true
 		}
 	})
@@ -92,6 +97,8 @@ func (h *handler) settle() {
 		h.wrote = false
 		h.s.Wrote()
 	}
+	h.link().trusted()
+	h.review()
 	switch {
 	case h.passthrough:
 		h.s.Link.PinnedBy = "replication"
@@ -127,6 +134,8 @@ func (h *handler) pinnedBy() string {
 		return "a cancel request under way"
 	case h.s.Link != nil && h.link().mixed:
 		return "a query in a batch's transaction"
+	case h.unnamed:
+		return "settings of unknown names"
 	case h.keepsLink:
 		return "values of sequences"
 	case h.native:

@@ -22,6 +22,7 @@ func New() proxy.Protocol { return protocol{} }
 func (protocol) NewHandler(s *proxy.Session) proxy.Handler {
 	h := &handler{s: s, shared: sharedOf(s.Upstream), tx: pg.TxIdle}
 	h.replies.OnDrop = h.dropped
+	s.Upstream.Planner.Hidden() // so that it is known by the first write
 	return h
 }
 

@@ -92,6 +92,7 @@ func (h *handler) startStream(kind byte, in []byte) bool {
 // client as it is.
 func (h *handler) reply(r pg.Reply[*op], kind byte, body, frame []byte) bool {
 	if !r.Owned {
+		h.settingChanged(kind)
 		if kind == pg.TypeErrorResponse {
 			h.farewell = true
 		}
@@ -146,7 +147,18 @@ func (h *handler) async(r pg.Reply[*op], kind byte) bool {
 	if r.Ref.capture != nil {
 		r.Ref.capture.spoil()
 	}
+	if r.Action == pg.ActionForward {
+		h.settingChanged(kind)
+	}
 	return r.Action == pg.ActionForward
+}
+
+// settingChanged: whatever the statement's class, a setting that the server
+// says has changed has.
+func (h *handler) settingChanged(kind byte) {
+	if kind == pg.TypeParameterStatus && h.s.Link != nil && h.stage == stageReady {
+		h.dirty, h.link().hidden = true, true
+	}
 }
 
 // failed takes back what was assumed of a message that was answered by an
@@ -168,6 +180,10 @@ func (h *handler) readyAgain(r pg.Reply[*op], body []byte) {
 		return
 	}
 	h.tx = m.Status
+	if h.recodes && m.Status == pg.TxIdle {
+		h.recodes = false
+		h.s.Upstream.Planner.HiddenChanged()
+	}
 	if m.Status == pg.TxIdle && !h.batch {
 		clear(h.portals)
 	}

@@ -32,6 +32,11 @@ type handler struct {
 	// from memory until the link was asked. asking: it is being asked.
 	dirty, asking bool
 	customs       []string // names of settings that pg_settings may not show
+	// ranCode: what made it dirty may have run what users wrote; called: it may
+	// have called it by name. unnamed: that may have made settings whose names
+	// nobody knows. recodes: a statement of the transaction may have changed what
+	// code there is (hidden.go).
+	ranCode, called, unnamed, recodes bool
 
 	tx      pg.TxStatus
 	replies pg.Replies[*op]
