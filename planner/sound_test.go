@@ -72,7 +72,9 @@ func newSound(t *testing.T, kind upstream.Kind) *sound {
 		c.Dialect = MariaDB
 	}
 	s.planner = New(c)
-	if postgres { // nothing here outlives the servers
+	moment := "datetime"
+	if postgres {
+		moment = "timestamp" // nothing here outlives the servers
 		s.exec("ALTER DATABASE " + server.Database + " SET synchronous_commit = off")
 		s.exec("ALTER DATABASE " + server.Database + " SET jit = off")
 	} else {
@@ -86,7 +88,7 @@ func newSound(t *testing.T, kind upstream.Kind) *sound {
 	s.exec("DROP VIEW IF EXISTS v1")
 	for _, table := range soundTables {
 		s.exec("DROP TABLE IF EXISTS " + table)
-		s.exec("CREATE TABLE " + table + " (id int PRIMARY KEY, k int, j bigint, s varchar(5), d date)")
+		s.exec("CREATE TABLE " + table + " (id int PRIMARY KEY, k int, j bigint, s varchar(5), d date, m " + moment + ")")
 		s.rows[table] = map[int]soundRow{}
 		for range 8 {
 			s.write(table)
@@ -108,7 +110,7 @@ func (s *sound) exec(q string) {
 // random makes a row; one value in six is NULL.
 func (s *sound) random(id int) soundRow {
 	row := soundRow{"id": fmt.Sprint(id)}
-	for _, c := range []string{"k", "j", "s", "d"} {
+	for _, c := range []string{"k", "j", "s", "d", "m"} {
 		if !s.sql.chance(16) {
 			row[c] = strings.Trim(s.sql.value(c), "'")
 		}
@@ -130,7 +132,8 @@ func (s *sound) write(table string) (before, after soundRow, text string) {
 	switch {
 	case before == nil:
 		after = s.random(id)
-		text = fmt.Sprintf("INSERT INTO %s VALUES (%d, %s, %s, %s, %s)", table, id, quoted(after["k"]), quoted(after["j"]), quoted(after["s"]), quoted(after["d"]))
+		text = fmt.Sprintf("INSERT INTO %s VALUES (%d, %s, %s, %s, %s, %s)", table, id,
+			quoted(after["k"]), quoted(after["j"]), quoted(after["s"]), quoted(after["d"]), quoted(after["m"]))
 	case s.sql.chance(35):
 		text = fmt.Sprintf("DELETE FROM %s WHERE id = %d", table, id)
 	default:
@@ -140,8 +143,8 @@ func (s *sound) write(table string) (before, after soundRow, text string) {
 		for c, v := range before {
 			after[c] = v
 		}
-		for _, c := range []string{"k", "j", "s", "d"} {
-			if s.sql.chance(40) || len(sets) == 0 && c == "d" {
+		for _, c := range []string{"k", "j", "s", "d", "m"} {
+			if s.sql.chance(40) || len(sets) == 0 && c == "m" {
 				after[c] = other[c]
 				sets = append(sets, c+" = "+quoted(other[c]))
 			}

@@ -16,13 +16,14 @@ type randomSQL struct {
 	depth, aliases    int
 }
 
-// soundTables all have the columns id, k, j (numbers), s (text) and d (a day).
+// soundTables all have the columns id, k, j (numbers), s (text), d (a day) and
+// m (a moment).
 var soundTables = []string{"t1", "t2", "t3"}
 
 // soundViews have the same columns.
 var soundViews = []string{
-	"v1 AS SELECT a.id, a.k, b.j, a.s, b.d FROM t1 a LEFT JOIN t2 b ON a.k = b.id AND b.j = 2 WHERE a.s <> 'c'",
-	"v2 AS SELECT v.id, t.k, count(*) AS j, max(t.s) AS s, min(v.d) AS d FROM v1 v JOIN t3 t ON t.k = v.k GROUP BY v.id, t.k",
+	"v1 AS SELECT a.id, a.k, b.j, a.s, b.d, a.m FROM t1 a LEFT JOIN t2 b ON a.k = b.id AND b.j = 2 WHERE a.s <> 'c'",
+	"v2 AS SELECT v.id, t.k, count(*) AS j, max(t.s) AS s, min(v.d) AS d, max(t.m) AS m FROM v1 v JOIN t3 t ON t.k = v.k GROUP BY v.id, t.k",
 }
 
 // sight are the aliases whose columns can be named, the innermost last.
@@ -41,6 +42,8 @@ func (r *randomSQL) value(column string) string {
 		return "'" + pick(r, "a", "A", "b", "c") + "'"
 	case "d":
 		return fmt.Sprintf("'2024-01-%02d'", 1+r.IntN(9))
+	case "m":
+		return fmt.Sprintf("'2024-01-01 %02d:00:00'", r.IntN(6))
 	}
 	return fmt.Sprint(r.IntN(6))
 }
@@ -54,11 +57,11 @@ func (r *randomSQL) column(in sight, name string) string {
 	return in[len(in)-1-min(r.IntN(len(in)), r.IntN(len(in)))] + "." + name
 }
 
-func (r *randomSQL) name() string { return pick(r, "id", "k", "k", "j", "s", "d") }
+func (r *randomSQL) name() string { return pick(r, "id", "k", "k", "j", "s", "d", "m") }
 
 // like is a column of the same type.
 func (r *randomSQL) like(name string) string {
-	if name == "s" || name == "d" {
+	if name == "s" || name == "d" || name == "m" {
 		return name
 	}
 	return pick(r, "id", "k", "j")
@@ -209,7 +212,7 @@ func (r *randomSQL) columns(alias string) string {
 	if r.chance(40) {
 		return alias + ".*"
 	}
-	return strings.ReplaceAll("@.id, @.k, @.j, @.s, @.d", "@", alias)
+	return strings.ReplaceAll("@.id, @.k, @.j, @.s, @.d, @.m", "@", alias)
 }
 
 // query writes a whole statement.
@@ -234,7 +237,7 @@ func (r *randomSQL) query1(what string) string {
 	if r.chance(90) {
 		tail = " WHERE " + r.condition(in)
 		for r.chance(60) {
-			c := pick(r, "id", "k", "k", "j", "s", "d")
+			c := r.name()
 			tail += " AND " + r.column(in, c) + " = " + pick(r, r.value(c), r.value(c), r.column(in, r.like(c)))
 		}
 	}

@@ -157,6 +157,90 @@ func TestTextAndPrepared(t *testing.T) {
 	}
 }
 
+// TestRangeParameters holds the blocks of a range in a text query to those of the
+// same query prepared.
+func TestRangeParameters(t *testing.T) {
+	u64 := func(v uint64) []byte { return binary.LittleEndian.AppendUint64(nil, v) }
+	be64 := func(v uint64) []byte { return binary.BigEndian.AppendUint64(nil, v) }
+	for _, c := range []struct {
+		corpus         int
+		text, prepared string
+		params         []Param
+		keys           int
+	}{
+		{0, "SELECT * FROM orders WHERE id BETWEEN 10 AND 109", "SELECT * FROM orders WHERE id BETWEEN ? AND ?",
+			[]Param{{Type: 8, Data: u64(10)}, {Type: 8, Data: u64(109)}}, 7},
+		{0, "SELECT * FROM orders WHERE id BETWEEN '10' AND '109'", "SELECT * FROM orders WHERE id BETWEEN ? AND ?",
+			[]Param{{Type: 0xfd, Data: []byte("10")}, {Type: 0xfd, Data: []byte("109")}}, 7},
+		{0, "SELECT * FROM clocks WHERE since >= '2024-01-01' AND since < '2024-02-01 12:00:00'", "SELECT * FROM clocks WHERE since >= ? AND since < ?",
+			[]Param{{Type: 0x0a, Data: []byte{0xe8, 7, 1, 1}}, {Type: 0x0c, Data: []byte{0xe8, 7, 2, 1, 12, 0, 0}}}, 11},
+		{1, "SELECT * FROM orders WHERE id >= 10 AND 109 >= id", "SELECT * FROM orders WHERE id >= $1 AND $2 >= id",
+			[]Param{{Data: []byte("10")}, {Data: []byte("109")}}, 0},
+		{1, "SELECT * FROM orders WHERE id >= 10 AND id <= 109", "SELECT * FROM orders WHERE id >= $1 AND $2 >= id",
+			[]Param{{Data: []byte("10")}, {Data: []byte("109")}}, 7},
+		{1, "SELECT * FROM users WHERE id BETWEEN 0 AND 9223372036854775807", "SELECT * FROM users WHERE id BETWEEN $1 AND $2",
+			[]Param{{Binary: true, Data: be64(0)}, {Binary: true, Data: be64(1<<63 - 1)}}, 8},
+		{1, "SELECT * FROM users WHERE born BETWEEN '2024-01-01' AND '2024-01-03'", "SELECT * FROM users WHERE born BETWEEN $1 AND $2",
+			[]Param{{Data: []byte("2024-01-01")}, {Data: []byte("2024-01-03")}}, 3},
+	} {
+		p, f, _ := recorded(t, c.corpus)
+		scope := dialects[c.corpus].scope
+		want, _, ok := planned(t, p, scope, c.text, nil).Deps(nil, nil)
+		got, _, ok2 := planned(t, p, scope, c.prepared, nil).Deps(nil, c.params)
+		if c.keys == 0 {
+			want = got // a literal on the left stays in the tree
+		}
+		if !ok || !ok2 || !slices.Equal(got, want) || c.keys > 0 && len(want) != c.keys+1 {
+			t.Errorf("%s: %s; prepared %s", c.text, f.describe(want), f.describe(got))
+		}
+	}
+}
+
+// TestNoRange gives up ranges whose bounds prove nothing, or are the wrong way
+// round.
+func TestNoRange(t *testing.T) {
+	p, f, _ := recorded(t, 1)
+	plan := planned(t, p, dialects[1].scope, "SELECT id FROM orders WHERE user_id = $1 AND id BETWEEN $2 AND $3", nil)
+	for _, c := range []struct {
+		user, low, high Param
+		want            string
+	}{
+		{Param{Data: []byte("1")}, Param{Data: []byte("2")}, Param{Data: []byte("3")}, "(user_id) range id level 0 reads id, user_id; 2 keys"},
+		{Param{Data: []byte("1")}, Param{Data: []byte("3")}, Param{Data: []byte("2")}, "(user_id) reads id, user_id; 1 keys"},
+		{Param{Data: []byte("1")}, Param{Null: true}, Param{Data: []byte("2")}, "(user_id) reads id, user_id; 1 keys"},
+		{Param{Data: []byte("1")}, Param{Data: []byte("1e3")}, Param{Data: []byte("2")}, "(user_id) reads id, user_id; 1 keys"},
+		{Param{Null: true}, Param{Data: []byte("2")}, Param{Data: []byte("3")}, "range id level 0 reads id, user_id; 2 keys"},
+		{Param{Null: true}, Param{Null: true}, Param{Data: []byte("3")}, "reads id, user_id; 1 keys"},
+	} {
+		deps, _, ok := plan.Deps(nil, []Param{c.user, c.low, c.high})
+		if got := f.describe(deps); !ok || got != "shape public.orders "+c.want {
+			t.Errorf("%+v: %s, want %s", c, got, c.want)
+		}
+	}
+}
+
+// TestDepsDoNotAllocate asks for dependencies of every kind.
+func TestDepsDoNotAllocate(t *testing.T) {
+	p, _, _ := recorded(t, 1)
+	number := Param{Data: []byte("12")}
+	for text, params := range map[string][]Param{
+		"SELECT id FROM users WHERE id = $1":                                                                 {number},
+		"SELECT id FROM users WHERE id = ANY ($1)":                                                           {{Data: []byte(`{1,2,"3",NULL}`)}},
+		"SELECT id FROM orders WHERE id BETWEEN $1 AND $2 AND user_id IN ($3, $4)":                           {number, {Data: []byte("500")}, number, {Data: []byte("7")}},
+		"SELECT count(*) FROM orders o JOIN items i ON i.order_id = o.id WHERE o.id = $1 AND o.user_id = $2": {number, {Null: true}},
+		"SELECT * FROM open_orders":                                                                          nil,
+	} {
+		plan := planned(t, p, dialects[1].scope, text, nil)
+		deps, _, ok := plan.Deps(nil, params)
+		if !ok || len(deps) == 0 {
+			t.Errorf("%s: no dependencies", text)
+		}
+		if n := testing.AllocsPerRun(200, func() { deps, _, _ = plan.Deps(deps[:0], params) }); n > 0 {
+			t.Errorf("%s: %v allocations", text, n)
+		}
+	}
+}
+
 // TestUnprovenRuns holds runs whose parameter proves nothing to the whole table.
 func TestUnprovenRuns(t *testing.T) {
 	for _, c := range []struct {
