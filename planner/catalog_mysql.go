@@ -3,11 +3,13 @@ package planner
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"strconv"
 	"strings"
 
 	"freshet/cache/canon"
 	"freshet/cache/feed"
+	"freshet/planner/mysql"
 )
 
 // settings are what MySQL's server says once.
@@ -90,7 +92,35 @@ func (k *catalog) fetchMySQL(ctx context.Context, fold bool, schema, name string
 	if text(rows[0][2]) == "VIEW" {
 		return []*relation{r}, k.mysqlView(ctx, r)
 	}
+	if k.config.Dialect == MariaDB && slices.ContainsFunc(r.columns, func(c column) bool { return c.generated }) {
+		if err := k.mariadbGenerated(ctx, r); err != nil {
+			return nil, err
+		}
+	}
 	return []*relation{r}, k.describe(ctx, r)
+}
+
+// mariadbGenerated refuses a table with a column whose expression moves by
+// itself, which MariaDB allows for virtual columns: no row changes when it does.
+func (k *catalog) mariadbGenerated(ctx context.Context, r *relation) error {
+	rows, err := k.query(ctx, 4, `SELECT TABLE_SCHEMA, TABLE_NAME, COLUMN_NAME, GENERATION_EXPRESSION FROM information_schema.COLUMNS
+		WHERE TABLE_SCHEMA = `+mysqlString(r.schema)+` AND TABLE_NAME = `+mysqlString(r.name)+` AND GENERATION_EXPRESSION IS NOT NULL`)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		if text(row[0]) != r.schema || text(row[1]) != r.name || r.reason != "" {
+			continue
+		}
+		a, err := mysql.Analyse("SELECT "+text(row[3]), mysql.Mode{})
+		switch {
+		case err != nil:
+			r.reason = "the expression of the generated column " + text(row[2]) + " could not be parsed"
+		case a.Reason != "":
+			r.reason = "the generated column " + text(row[2]) + ": " + a.Reason
+		}
+	}
+	return nil
 }
 
 // mysqlView reads a view's definition, which the server shows to those who have

@@ -105,9 +105,11 @@ func (w *walker) leaf(n any) bool {
 	case *ast.WildCardField:
 		w.named++
 	case *ast.FuncCallExpr:
-		w.function(n.Schema.L, n.FnName.L, len(n.Args))
-		a.TimeOfDay = a.TimeOfDay || timeOfDay[n.FnName.L]
-		a.NeedsDate = a.NeedsDate || needsDate[n.FnName.L]
+		// DATE '…' and its kin are calls of names that nobody can write.
+		name := strings.TrimPrefix(n.FnName.L, "'tidb`.(")
+		w.function(n.Schema.L, name, len(n.Args))
+		a.TimeOfDay = a.TimeOfDay || timeOfDay[name]
+		a.NeedsDate = a.NeedsDate || needsDate[name]
 	case *ast.FuncCastExpr:
 		if n.Tp != nil {
 			a.TimeOfDay = a.TimeOfDay || n.Tp.GetType() == mysql.TypeDuration

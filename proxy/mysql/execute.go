@@ -70,11 +70,7 @@ func (h *handler) considerExecute(s *statement, e *wire.Execute, mayRead bool) b
 	case s.plan == nil:
 		h.s.Forwarded(nil, "not a read")
 	case !mayRead:
-		// What it is still matters: a proven read leaves no trace.
-		if plan := s.plan.Plan(); plan != nil {
-			h.stage.class, h.stage.planned = plan.Class, true
-		}
-		h.passBy()
+		return h.goBy(s.plan)
 	default:
 		if !h.locate(s, e) {
 			h.s.Forwarded(s.plan, "its parameters cannot be read")

@@ -117,8 +117,31 @@ func (h *handler) consider(q wire.Query, mayRead bool) bool {
 	case mayRead:
 		return h.ask(h.s.Upstream.Planner.Statement(h.scopeID, q.Text, nil), func() []byte { return h.textKey(q.Text) }, nil)
 	default:
-		h.passBy()
+		var st *planner.Statement
+		if len(q.Text) <= maxKeyText {
+			st = h.s.Upstream.Planner.Statement(h.scopeID, q.Text, nil)
+		}
+		return h.goBy(st)
 	}
+	h.stage.asked = true
+	return true
+}
+
+// goBy has a read go by the cache. What it is still matters: a proven read
+// leaves no trace. False means that it waits for the planner's word.
+func (h *handler) goBy(st *planner.Statement) bool {
+	if st != nil {
+		plan := st.Plan()
+		if plan == nil && h.stage.plans < maxPlans {
+			h.stage.plans++
+			h.s.Plan(st, func() {})
+			return false
+		}
+		if plan != nil {
+			h.stage.class, h.stage.planned = plan.Class, true
+		}
+	}
+	h.passBy()
 	h.stage.asked = true
 	return true
 }

@@ -145,9 +145,8 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 	h.unlogged = h.unlogged || eff&effUnlogged != 0
 	h.owed.settings = h.owed.settings || !safe && eff&effQuiet == 0 && h.s.Upstream.SettingsChangeUnseen()
 	mariadb := h.s.Upstream.Server.Kind == "mariadb"
-	if mariadb && eff&effComputed != 0 || eff&effRead != 0 && e.planned && e.class == planner.ClassOther {
-		// MariaDB does not tell every setting that such a SET changes, and a
-		// stored function may do what a procedure may.
+	if mariadb && eff&effComputed != 0 || e.hides() {
+		// MariaDB does not tell every setting that such a SET changes.
 		h.hold |= holdHidden
 	}
 	switch {
@@ -161,6 +160,17 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 		// tell, but MySQL's next OK does.
 		h.owed.status, h.owed.ping = true, true
 	}
+}
+
+// hides says whether a read may have done to its session what its words do not
+// tell: a stored function may do what a procedure may, and a view may take a
+// lock.
+func (e *expect) hides() bool {
+	if e.effects&effRead == 0 || !e.planned {
+		return false
+	}
+	const telling = effVariables | effNamedLock | effLastID
+	return e.class == planner.ClassOther || e.class == planner.ClassSession && e.effects&telling == 0
 }
 
 // takeChanges takes in what the server told of the session's state, and
