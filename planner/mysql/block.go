@@ -205,7 +205,7 @@ func (b *builder) join(n *ast.Join, block int) int {
 		j.Kind = query.Left
 	case ast.RightJoin:
 		j.Kind = query.Right
-	case ast.CrossJoin:
+	case ast.CrossJoin, 0: // NATURAL JOIN has none
 	default:
 		b.lost = true
 	}
