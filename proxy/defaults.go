@@ -47,6 +47,7 @@ func (u *Upstream) watchDefaults(ctx context.Context, changed func()) {
 			}
 			known = now
 		}
+		u.lookForUnseen(ctx)
 		select {
 		case <-ctx.Done():
 			return
