@@ -15,9 +15,9 @@ import (
 const (
 	// maxLeaves, maxBlocks and maxConjuncts bound the work; a statement with
 	// more is not narrowed.
-	maxLeaves    = 100
-	maxBlocks    = 200
-	maxConjuncts = 500
+	maxLeaves    = 40
+	maxBlocks    = 100
+	maxConjuncts = 300
 )
 
 // Ref is a column of one of the statement's tables.
