@@ -31,6 +31,9 @@ says what it means for the upstream.
 Exit status 0 only if every table can be followed exactly.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if flags.dsn == "" {
+				return usageError{errors.New("give --upstream DSN: see freshet check --help")}
+			}
 			t, err := proxy.ParseTarget(flags.dsn)
 			if err != nil {
 				return usageError{err}
@@ -45,9 +48,6 @@ Exit status 0 only if every table can be followed exactly.`,
 	}
 	cmd.Flags().StringVar(&flags.dsn, "upstream", "", "the database's DSN")
 	cmd.Flags().StringVar(&flags.level, "consistency", "session", "the level that is wanted: bounded, session or linearizable")
-	if err := cmd.MarkFlagRequired("upstream"); err != nil {
-		panic(err) // the flag is defined above
-	}
 	return cmd
 }
 
@@ -58,7 +58,9 @@ func check(cmd *cobra.Command, t proxy.Target, level string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 	defer cancel()
 	findings := feed.Check(ctx, t.URL.String())
-	if level == levelLinearizable {
+	if len(findings) == 1 && !findings[0].OK { // not connected
+		findings[0].What = t.Explain(ctx, errors.New(findings[0].What)).Error()
+	} else if level == levelLinearizable {
 		findings = append(findings, feed.CheckSynchronous(ctx, t.URL.String())...)
 	}
 	w := tabwriter.NewWriter(cmd.OutOrStdout(), 0, 4, 2, ' ', 0)
@@ -73,7 +75,7 @@ func check(cmd *cobra.Command, t proxy.Target, level string) error {
 			state = "note"
 		}
 		what, _, _ := strings.Cut(f.What, "; mend: ") // said once, below
-		fmt.Fprintf(w, "%s\t%s\n", state, what)
+		fmt.Fprintf(w, "%s\t%s\n", state, oneLine(what))
 		if !f.OK && f.Mend != "" {
 			fmt.Fprintf(w, "\tmend:  %s\n", f.Mend)
 		}
