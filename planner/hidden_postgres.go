@@ -124,12 +124,12 @@ func (c *hiddenCode) newest() (h *Hidden, age int64) {
 }
 
 // AwaitHidden calls done on another goroutine once something is known, or
-// could not be read.
+// could not be read, be it by somebody else a moment ago.
 func (p *Planner) AwaitHidden(done func()) {
 	go func() {
 		c := &p.catalog.hidden
 		c.turn.Lock()
-		if h, _ := c.newest(); h == nil {
+		if h, _ := c.newest(); h == nil && feed.Now() >= c.retry.Load() {
 			p.readHidden()
 		}
 		c.turn.Unlock()
