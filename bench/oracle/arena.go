@@ -53,7 +53,8 @@ func (a *Arena) Close() error { return a.Proxy.Stop() }
 
 // Check plays in the arena.
 func (a *Arena) Check(ctx context.Context, cfg Config) (Report, error) {
-	cfg.Kind, cfg.Direct, cfg.Through, cfg.Gaps = a.Server.Kind, a.Server.DSN(), a.Through, true
+	cfg.Kind, cfg.Direct, cfg.Through = a.Server.Kind, a.Server.DSN(), a.Through
+	orDefault(&cfg.Gaps, defaultGaps)
 	report, err := Run(ctx, cfg)
 	report.Kind += " " + a.Server.Version
 	return report, err

@@ -23,9 +23,10 @@ type Config struct {
 	Reads           int // statements of a working set; 0: 200
 	Writes          int // writes of a round; 0: 30
 	Lanes           int // pairs of sessions that check side by side; 0: 5
-	// Gaps lets commits be held between the log and their being readable, by
-	// changing the server's settings for a moment. For servers of one's own.
-	Gaps bool
+	// Gaps is of how many writes in a hundred the commit is held between the
+	// log and its being readable, by changing the server's settings for a
+	// moment. For servers of one's own.
+	Gaps int
 	// Most differences before the run ends; 0: 10.
 	Most int
 	// Brief leaves out the search for a small reproduction.
@@ -38,6 +39,7 @@ const (
 	defaultWrites = 30
 	defaultLanes  = 5
 	defaultMost   = 10
+	defaultGaps   = 5
 )
 
 // schemaName is the database, or PostgreSQL's schema, that the run makes and drops.
@@ -67,11 +69,10 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	orDefault(&cfg.Most, defaultMost)
 	r := &runner{cfg: cfg, direct: direct, through: through, d: dialectOf(cfg.Kind), report: newReport(cfg)}
 	started := time.Now()
-	defer func() { r.report.Took = time.Since(started) }()
 	if cfg.For > 0 {
 		r.until = started.Add(cfg.For)
 	}
-	err = r.run(ctx)
+	err = errors.Join(r.run(ctx), r.leave(ctx))
 	r.report.Took = time.Since(started)
 	return r.report, err
 }
@@ -127,7 +128,7 @@ func (r *runner) draw(round int) *script {
 		g.out.reads = append(g.out.reads, g.read())
 	}
 	for len(g.out.writes) < r.cfg.Writes {
-		if r.cfg.Gaps && g.chance(4) {
+		if g.chance(r.cfg.Gaps) {
 			g.gap()
 			continue
 		}

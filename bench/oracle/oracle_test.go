@@ -122,7 +122,7 @@ func TestDrawsTheSame(t *testing.T) {
 		for round := range 20 {
 			var texts []string
 			for range 2 {
-				cfg := Config{Kind: kind, Seed: 7, Reads: 50, Writes: 30, Gaps: true}
+				cfg := Config{Kind: kind, Seed: 7, Reads: 50, Writes: 30, Gaps: 5}
 				r := &runner{cfg: cfg, d: dialectOf(kind), report: newReport(cfg)}
 				sc := r.draw(round)
 				var b strings.Builder

@@ -26,7 +26,7 @@ func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
 	}
 	if len(w.late) > 0 {
 		s.addLate(w.late)
-		return s.during(w.late, work)
+		return work()
 	}
 	if noisy {
 		return s.during(s.noisySet(), work)
@@ -140,10 +140,16 @@ func (s *stage) disturb(q *read) error {
 	return nil
 }
 
-// gapLength is how long a commit is held between the log and its being readable.
-const gapLength = 40 * time.Millisecond
+// A commit is held for gapLength between the log and its being readable. Whoever
+// follows the log has it after settleLength, as a rule; only then are the late
+// statements read, so that nobody depended on their rows when the change came.
+const (
+	settleLength = 20 * time.Millisecond
+	gapLength    = 50 * time.Millisecond
+)
 
-// held commits the write while commits are held back, and lets go after a while.
+// held commits the write while commits are held back, reads the late statements
+// meanwhile, and lets go after a while.
 func (s *stage) held(w *write, release func() error) error {
 	done := make(chan error, 1)
 	go func() {
@@ -155,15 +161,20 @@ func (s *stage) held(w *write, release func() error) error {
 		}
 		done <- nil
 	}()
-	time.Sleep(gapLength) // the gap is a span of time; nothing is waited for
-	err := release()
-	return errors.Join(err, <-done)
+	begun := time.Now()
+	time.Sleep(settleLength) // the gap is a span of time; nothing is waited for
+	var err error
+	for i := 0; err == nil && (i < len(w.late) || time.Since(begun) < gapLength); i++ {
+		s.turn++
+		err = s.disturb(w.late[i%len(w.late)])
+	}
+	return errors.Join(err, release(), <-done)
 }
 
 // prepareGaps makes the server ready to hold commits back; where it cannot,
 // there are no gaps.
 func (r *runner) prepareGaps(ctx context.Context) error {
-	if !r.cfg.Gaps || r.cfg.Kind != upstream.MySQL {
+	if r.cfg.Gaps == 0 || r.cfg.Kind != upstream.MySQL {
 		return nil
 	}
 	c, err := dial(ctx, r.direct)
@@ -172,7 +183,7 @@ func (r *runner) prepareGaps(ctx context.Context) error {
 	}
 	refusal, err := c.run(step{sql: "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'"})
 	if refusal != "" && refusal[:4] != "1125" && refusal[:4] != "1968" { // it is there already
-		r.cfg.Gaps = false
+		r.cfg.Gaps = 0
 	}
 	return errors.Join(err, c.close())
 }

@@ -110,6 +110,10 @@ func (r *Report) refused(kind, sql, refusal string) {
 		r.Hindered++
 	}
 	if r.samples[kind] == "" {
+		const most = 160
+		if len(sql) > most {
+			sql = sql[:most] + "…"
+		}
 		r.samples[kind] = sql + ": " + refusal
 	}
 }

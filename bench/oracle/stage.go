@@ -69,11 +69,31 @@ func (r *runner) enter(ctx context.Context, setup []step, lanes []int) (s *stage
 
 // clear makes the database or schema empty.
 func (r *runner) clear(ctx context.Context) error {
-	t := r.direct
-	sqls := []string{"DROP DATABASE IF EXISTS " + schemaName, "CREATE DATABASE " + schemaName}
-	if t.Dialect == wire.Postgres {
-		sqls = []string{"DROP SCHEMA IF EXISTS " + frontName + ", " + schemaName + " CASCADE", "CREATE SCHEMA " + frontName, "CREATE SCHEMA " + schemaName}
+	if r.direct.Dialect == wire.Postgres {
+		return r.once(ctx, dropSchemas, "CREATE SCHEMA "+frontName, "CREATE SCHEMA "+schemaName)
 	}
+	return r.once(ctx, dropDatabase, "CREATE DATABASE "+schemaName)
+}
+
+const (
+	dropDatabase = "DROP DATABASE IF EXISTS " + schemaName
+	dropSchemas  = "DROP SCHEMA IF EXISTS " + frontName + ", " + schemaName + " CASCADE"
+)
+
+// leave takes away what clear made.
+func (r *runner) leave(ctx context.Context) error {
+	// The caller's context may be the reason why we stop; the tables go anyway.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
+	defer cancel()
+	if r.direct.Dialect == wire.Postgres {
+		return r.once(ctx, dropSchemas)
+	}
+	return r.once(ctx, dropDatabase)
+}
+
+// once runs statements on a connection of their own.
+func (r *runner) once(ctx context.Context, sqls ...string) error {
+	t := r.direct
 	c, err := dial(ctx, t)
 	if err != nil {
 		return err

@@ -30,10 +30,11 @@ func mysqlNumbers() []*kind {
 			probes: []string{"0.1e0", "'1.5'", "1.50", "-0.0", "16777216"}},
 		{name: "DOUBLE", ddl: "DOUBLE", traits: ranked | indexed, values: []string{"0", "-0e0", "0.1", "1.5", "-2.25", "1e10", "1.7e308", "1", "9007199254740993"},
 			probes: []string{"0.1e0", "'1.5'", "1.50", "-0.0", "9007199254740992"}},
-		{name: "BIT(1)", ddl: "BIT(1)", traits: exact | ranked | indexed, values: []string{"b'0'", "b'1'"}, probes: []string{"1", "0", "'1'", "TRUE"}},
-		{name: "BIT(9)", ddl: "BIT(9)", traits: exact | ranked | indexed, values: []string{"b'0'", "b'1'", "b'100000000'", "b'111111111'", "b'110001'"},
+		// Whether a grouped or greatest BIT comes as a number or as bytes hangs on the plan: not exact.
+		{name: "BIT(1)", ddl: "BIT(1)", traits: ranked | indexed, values: []string{"b'0'", "b'1'"}, probes: []string{"1", "0", "'1'", "TRUE"}},
+		{name: "BIT(9)", ddl: "BIT(9)", traits: ranked | indexed, values: []string{"b'0'", "b'1'", "b'100000000'", "b'111111111'", "b'110001'"},
 			probes: []string{"1", "256", "'1'", "49", "x'31'"}},
-		{name: "BIT(64)", ddl: "BIT(64)", traits: exact | ranked | indexed, values: []string{"b'0'", "b'1'", "18446744073709551615", "9223372036854775808"}, probes: []string{"1", "255"}},
+		{name: "BIT(64)", ddl: "BIT(64)", traits: ranked | indexed, values: []string{"b'0'", "b'1'", "18446744073709551615", "9223372036854775808"}, probes: []string{"1", "255"}},
 		{name: "YEAR", ddl: "YEAR", traits: exact | ranked | indexed, values: []string{"0", "1901", "2024", "2155", "2000", "1970"}, probes: []string{"24", "'24'", "'2024'", "2024.0", "'0'"}},
 	}
 }
