@@ -208,6 +208,8 @@ func (r *mysqlReader) follow(conn *client.Conn, line *semiLine) error {
 			if err := line.acknowledge(conn, r.file, r.offset); err != nil {
 				return err
 			}
+		} else if err := line.volunteer(conn, r, data); err != nil {
+			return err
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/go-mysql-org/go-mysql/client"
 	"github.com/go-mysql-org/go-mysql/mysql"
+
+	"freshet/cache/feed/binlog"
 )
 
 // Semi-synchronous replication (MySQL manual, "Semisynchronous Replication";
@@ -230,6 +232,24 @@ func (l *semiLine) acknowledge(c *client.Conn, file string, offset uint64) error
 	l.reply = append(l.reply, file...)
 	c.ResetSequence()
 	return c.WritePacket(l.reply)
+}
+
+// volunteer acknowledges what a heartbeat told: that everything before a place
+// has been sent, or was not asked for because it was known before the stream
+// began. A server that has given up waiting takes it up again at an
+// acknowledgement of all there is, but asks for one only with the next commit.
+//
+// Nobody asked, so the server does not number its packets anew.
+func (l *semiLine) volunteer(c *client.Conn, r *mysqlReader, event []byte) error {
+	if !l.heads || r.group.open || len(event) < binlog.HeaderSize || binlog.Type(event[4]) != binlog.HeartbeatEvent {
+		return nil
+	}
+	e, err := r.parse(event, false)
+	if err != nil || string(e.Body) != r.file {
+		return err
+	}
+	defer func(next uint8) { c.Sequence = next }(c.Sequence)
+	return l.acknowledge(c, r.file, uint64(e.End))
 }
 
 // mysqlMany runs statements that give n results, in one round trip; NULL is "".
