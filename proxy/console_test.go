@@ -62,7 +62,7 @@ func TestParseCommand(t *testing.T) {
 }
 
 func TestSetOption(t *testing.T) {
-	s := &Session{}
+	s := &Session{Loop: &Loop{server: &Server{config: Config{Consistency: LevelSession.String()}}}}
 	for _, pair := range [][2]string{
 		{"SET freshet.cache = off", "set @@freshet_consistency = 'bounded'"},
 		{"SET freshet.cache = on", "SET SESSION freshet_consistency = session"},
