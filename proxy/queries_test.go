@@ -129,7 +129,7 @@ func TestHistogramBuckets(t *testing.T) {
 func TestContexts(t *testing.T) {
 	var c contexts
 	seen := map[uint64]int{}
-	for i := range maxContexts + 10 {
+	for i := range maxContexts/(3+contextOverhead) + 10 { // past the bound
 		id := c.id([]byte{byte(i), byte(i >> 8), byte(i >> 16)})
 		if other, ok := seen[id]; ok {
 			t.Fatalf("contexts %d and %d share id %d", other, i, id)
