@@ -126,13 +126,19 @@ func (cmd explainCreate) run(ctx context.Context, c *console) (*Result, error) {
 }
 
 func (c *console) explained(p *planner.Plan) *Result {
-	supported := "yes"
-	if !p.Cacheable {
+	supported, tracking := "yes", ""
+	q := c.upstream.Queries.find(queryID(p.QueryID))
+	if p.Cacheable {
+		tracking = p.Tracking.String()
+	} else {
 		supported = "no: " + orElse(p.Reason, "not a read")
-	} else if q := c.upstream.Queries.find(queryID(p.QueryID)); q != nil && q.created() {
+	}
+	if p.Cacheable && q != nil && q.created() {
 		supported = "cached"
 	}
-	tracking := map[planner.Tracking]string{planner.TrackKey: "key", planner.TrackTable: "table"}[p.Tracking]
+	if p.TTLMillis > 0 || q != nil && q.policy().TTL > 0 {
+		tracking = "ttl"
+	}
 	return &Result{Tag: "EXPLAIN", Columns: columns("query_id", "query", "supported", "tracking", "dependencies"),
 		Rows: [][]string{{queryID(p.QueryID), p.Query, supported, tracking, strings.Join(p.Explain, "; ")}}}
 }
