@@ -24,7 +24,6 @@ type catalog struct {
 	settings *once[settings]     // for as long as the process lives
 	builtins *once[builtins]     // PostgreSQL, likewise
 	extras   *once[extras]       // PostgreSQL: what users defined
-	cascades *once[cascades]     // MySQL: foreign keys
 	paths    map[string]*once[string]
 	hidden   hiddenCode // PostgreSQL: what users' code may do to sessions
 }
@@ -38,7 +37,7 @@ func newCatalog(c Config) *catalog {
 func (k *catalog) reset() {
 	k.listings = make(map[string]*listing)
 	k.paths = make(map[string]*once[string])
-	k.extras, k.cascades = nil, nil
+	k.extras = nil
 }
 
 // once is one thing that is loaded by whoever needs it first, while others
@@ -221,10 +220,6 @@ func (k *catalog) dropShared() {
 	if k.extras != nil {
 		k.extras.dropped.Store(true)
 		k.extras = nil
-	}
-	if k.cascades != nil {
-		k.cascades.dropped.Store(true)
-		k.cascades = nil
 	}
 }
 

@@ -97,7 +97,8 @@ func (k *catalog) fetchMySQL(ctx context.Context, fold bool, schema, name string
 			return nil, err
 		}
 	}
-	return []*relation{r}, k.describe(ctx, r)
+	r.spec.Schema, r.spec.Name = r.schema, r.name
+	return []*relation{r}, nil
 }
 
 // mariadbGenerated refuses a table with a column whose expression moves by
@@ -140,17 +141,6 @@ func (k *catalog) mysqlView(ctx context.Context, r *relation) error {
 	if r.definition == "" && r.reason == "" {
 		r.reason = "a view whose definition cannot be read"
 	}
-	return nil
-}
-
-// describe completes what the feed is told of a table.
-func (k *catalog) describe(ctx context.Context, r *relation) error {
-	r.spec.Schema, r.spec.Name = r.schema, r.name
-	c, err := k.foreignKeys(ctx)
-	if err != nil {
-		return err
-	}
-	r.spec.CascadesTo = c.value.from(r.schema, r.name)
 	return nil
 }
 

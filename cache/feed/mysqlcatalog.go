@@ -2,7 +2,6 @@ package feed
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,7 +17,6 @@ const misfitLimit = 5
 func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, error) {
 	var v verdict
 	err := s.queries.Use(ctx, func(_ context.Context, c *client.Conn) error {
-		parents := make(map[nameKey][]nameKey)
 		for _, tb := range tables {
 			key := s.key(tb.Spec.Schema, tb.Spec.Name)
 			fits, facts, err := s.fits(c, &tb.Spec)
@@ -38,13 +36,10 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 			} else if !held {
 				continue // never taken up
 			}
-			if err := s.parents(c, tb, key, parents); err != nil {
+			if err := s.learnCascades(c, tb, key); err != nil {
 				return err
 			}
 			v.good = append(v.good, tb)
-		}
-		if len(parents) > 0 {
-			s.feed.cfg.Tracker.adoptChildren(parents)
 		}
 		return nil
 	})
@@ -91,37 +86,4 @@ func mysqlTableFacts(rows [][]string) tableFacts {
 	}
 	facts.mend = "SET GLOBAL binlog_row_image = 'FULL', and binlog_row_image=FULL in the server's configuration"
 	return facts
-}
-
-// maxAncestors bounds the walk up a chain of foreign keys.
-const maxAncestors = 1000
-
-// parents adds every table whose updates or deletes change rows of tb through
-// foreign keys: InnoDB does that by itself, and MariaDB does not log it.
-func (s *mysqlSource) parents(c *client.Conn, tb *Table, key nameKey, parents map[nameKey][]nameKey) error {
-	// The table itself may be its own ancestor.
-	seen := make(map[nameKey]bool)
-	next := []nameKey{{tb.Spec.Schema, tb.Spec.Name}}
-	for len(next) > 0 {
-		child := next[0]
-		next = next[1:]
-		rows, err := mysqlRows(c, "SELECT UNIQUE_CONSTRAINT_SCHEMA, REFERENCED_TABLE_NAME FROM information_schema.REFERENTIAL_CONSTRAINTS "+
-			"WHERE CONSTRAINT_SCHEMA = "+quoteMySQL(child.schema)+" AND TABLE_NAME = "+quoteMySQL(child.name)+
-			" AND NOT (DELETE_RULE IN ('RESTRICT', 'NO ACTION') AND UPDATE_RULE IN ('RESTRICT', 'NO ACTION'))")
-		if err != nil {
-			return err
-		}
-		for _, row := range rows {
-			parent := s.key(row[0], row[1])
-			if !seen[parent] {
-				seen[parent] = true
-				parents[parent] = append(parents[parent], key)
-				next = append(next, nameKey{row[0], row[1]})
-			}
-		}
-		if len(seen) > maxAncestors {
-			return fmt.Errorf("feed: %s.%s has more than %d ancestors by foreign keys", tb.Spec.Schema, tb.Spec.Name, maxAncestors)
-		}
-	}
-	return nil
 }

@@ -28,6 +28,7 @@ var mysqlVars = []string{
 	"version", "log_bin", "binlog_format", "binlog_row_image", "gtid_mode", "server_uuid", "server_id",
 	"lower_case_table_names", "log_replica_updates", "log_slave_updates", "hostname", "port", "datadir",
 	"binlog_checksum", "binlog_row_value_options", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled",
+	"innodb_native_foreign_keys",
 }
 
 func readMySQLFacts(c *client.Conn) (mysqlFacts, error) {

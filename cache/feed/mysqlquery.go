@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"freshet/cache/feed/binlog"
+	"freshet/cache/feed/row"
 )
 
 // query applies a statement that the log keeps as text.
@@ -99,8 +100,7 @@ func (r *mysqlReader) xaQuery(text string) error {
 		delete(r.held, id)
 		for key := range held.tables {
 			if f := r.txn.view.byName[key]; f != nil {
-				r.txn.wholeTable(f)
-				r.txn.cascade(f)
+				r.txn.unreadable(f, row.Delete)
 			}
 		}
 	default:

@@ -343,7 +343,7 @@ func (r *mysqlReader) tableMap(e binlog.Event) error {
 		r.group.xa.add(m.key)
 	}
 	m.entry = r.txn.view.byName[m.key]
-	if m.entry == nil || m.entry.table == nil || m.entry.table == m.of {
+	if m.entry == nil {
 		return nil
 	}
 	if m.table == nil {
@@ -352,8 +352,10 @@ func (r *mysqlReader) tableMap(e binlog.Event) error {
 			m.table = nil
 		}
 	}
-	m.of = m.entry.table
-	m.layout, m.fits = mysqlLayout(m.table, &m.of.Spec)
+	if of := m.entry.table; of != nil && of != m.of {
+		m.of = of
+		m.layout, m.fits = mysqlLayout(m.table, &of.Spec)
+	}
 	return nil
 }
 
@@ -383,8 +385,8 @@ func (r *mysqlReader) rows(e binlog.Event, cut bool) error {
 	if m.entry == nil || !r.txn.wantsRows(m.entry, head.Kind) {
 		return nil
 	}
-	if cut || !m.fits {
-		r.txn.wholeTable(m.entry)
+	if cut || m.table == nil || m.entry.table != nil && !m.fits {
+		r.txn.unreadable(m.entry, head.Kind)
 		return nil
 	}
 	rows, err := binlog.ParseRows(&r.format, e.Type, e.Body, maxEventBytes)
@@ -397,7 +399,7 @@ func (r *mysqlReader) rows(e binlog.Event, cut bool) error {
 	if err != nil {
 		// Rows that cannot be read are rows that changed.
 		r.source.feed.journal.failed("rows could not be read", fmt.Errorf("%s.%s: %w", m.key.schema, m.key.name, err))
-		r.txn.wholeTable(m.entry)
+		r.txn.unreadable(m.entry, head.Kind)
 	}
 	return nil
 }

@@ -35,12 +35,6 @@ type TableSpec struct {
 	Schema, Name string
 	OID          uint32 // PostgreSQL's pg_class.oid; 0 on MySQL
 	Columns      []Column
-	// CascadesTo lists the tables (schema, name) whose rows the upstream
-	// changes, without logging it, when a row of this one is updated or
-	// deleted (InnoDB foreign keys with CASCADE or SET NULL, at any depth).
-	// The feed also asks the catalog itself for the parents of each table it
-	// follows, so a parent that nobody follows is minded too.
-	CascadesTo [][2]string
 }
 
 // Table is a followed table. Its ID belongs to one definition: when the
@@ -266,7 +260,7 @@ func (t *Tracker) known(key nameKey, spec *TableSpec) *Table {
 }
 
 func sameSpec(a, b *TableSpec) bool {
-	return a.OID == b.OID && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.CascadesTo, b.CascadesTo)
+	return a.OID == b.OID && slices.Equal(a.Columns, b.Columns)
 }
 
 // ShapeOf registers a shape of a followed table; the same specification gives

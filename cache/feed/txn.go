@@ -107,22 +107,46 @@ func (t *txn) touch(f *followed) *touch {
 }
 
 // wantsRows notes that rows of the table changed and tells whether they must
-// be looked at. Children change with their parent, whole.
+// be looked at: for the table's shapes, or to see whether an update reaches
+// other tables.
 func (t *txn) wantsRows(f *followed, kind row.Kind) bool {
 	tc := t.touch(f)
 	tc.rows = true
-	if kind != row.Insert {
-		t.cascade(f)
+	switch kind {
+	case row.Delete:
+		t.cascade(f, func(c *cascade) bool { return c.onDelete })
+	case row.Update:
+		for i := range f.children {
+			if c := &f.children[i]; c.onUpdate && t.partly(c.child) {
+				return true
+			}
+		}
 	}
 	return !tc.whole && f.table != nil && len(f.shapes) > 0
 }
 
-func (t *txn) cascade(f *followed) {
-	for _, child := range f.children {
-		t.wholeTable(t.view.byName[child])
+// partly tells whether a table is there that is not marked whole already.
+func (t *txn) partly(key nameKey) bool {
+	f := t.view.byName[key]
+	tc := t.touched[f]
+	return f != nil && (tc == nil || !tc.whole)
+}
+
+// unreadable notes that rows of the table changed in a way that cannot be read.
+func (t *txn) unreadable(f *followed, kind row.Kind) {
+	t.wholeTable(f)
+	if kind != row.Insert {
+		t.cascade(f, func(*cascade) bool { return true })
 	}
-	for _, child := range f.cascades {
-		t.wholeTable(t.view.byName[child])
+}
+
+// cascade marks the children that a change gets to whole: which of their rows
+// it is that changed the log does not say.
+func (t *txn) cascade(f *followed, reaches func(*cascade) bool) {
+	for i := range f.children {
+		if c := &f.children[i]; reaches(c) {
+			t.wholeTable(t.view.byName[c.child])
+		}
 	}
 }
 
@@ -139,9 +163,9 @@ func (t *txn) redefine(key nameKey) {
 		t.drop(f)
 		for _, child := range f.children {
 			// Its chain of foreign keys may have changed with it.
-			if c := t.view.byName[child]; c != nil {
+			if c := t.view.byName[child.child]; c != nil {
 				t.drop(c)
-				t.schema = append(t.schema, child)
+				t.schema = append(t.schema, child.child)
 			}
 		}
 	}
@@ -160,10 +184,13 @@ func (t *txn) everything() { t.all = true }
 func (t *txn) row(f *followed, kind row.Kind, l *layout, images *row.Images) {
 	tc := t.touch(f)
 	tc.seen++
+	if kind == row.Update && len(f.children) > 0 {
+		t.cascade(f, func(c *cascade) bool { return c.onUpdate && c.acts(images) })
+	}
 	if len(t.deps) >= maxDeps {
 		t.coarsen()
 	}
-	if tc.whole {
+	if tc.whole || f.table == nil {
 		return
 	}
 	t.state.begin(f.plan, kind, l, images)
@@ -289,6 +316,10 @@ func (t *txn) mark(at cache.Position) {
 			if slices.Contains(t.schema, key) {
 				lose(key, tb)
 			}
+		}
+		// Nor is what was learnt meanwhile of its foreign keys.
+		for key, tb := range a.tracker.childrenOf(t.schema) {
+			lose(key, tb)
 		}
 	}
 	if len(gone) > 0 {

@@ -25,10 +25,9 @@ type followed struct {
 	// to use: it may have computed its dependencies just before. Any change
 	// marks all of them, until they are dropped (see expire).
 	old []retired
-	// children are tables whose rows the upstream changes without logging it
-	// when rows of this one change, as the catalog says; cascades are those
-	// that the table's own definition names.
-	children, cascades []nameKey
+	// children are the ways in which rows of other tables change with this
+	// one's, and the upstream does not log it.
+	children []cascade
 }
 
 type retired struct {
@@ -105,9 +104,6 @@ func (t *Tracker) adopt() {
 			f.shapes = slices.Clone(tb.shapes)
 			f.plan = newRowPlan(tb, f.shapes)
 		}
-		for _, child := range tb.Spec.CascadesTo {
-			f.cascades = append(f.cascades, t.follower.key(child[0], child[1]))
-		}
 		t.advance(tb)
 	}
 	for _, f := range t.view.byName {
@@ -132,6 +128,23 @@ func (t *Tracker) advance(tb *Table) {
 			sh.since.Store(uint64(t.applied))
 		}
 	}
+}
+
+// copied is a view to be changed and put in place of v.
+func (v *view) copied() view {
+	next := view{byName: make(map[nameKey]*followed, len(v.byName)+1), byOID: v.byOID}
+	for key, e := range v.byName {
+		next.byName[key] = e
+	}
+	return next
+}
+
+// replace puts another view in place and has it brought up to date when no
+// transaction is being applied; called with mu held.
+func (t *Tracker) replace(next view) {
+	t.view = next
+	t.stale = true
+	t.adopt()
 }
 
 func (v *view) entry(key nameKey) *followed {
@@ -168,11 +181,10 @@ func (t *Tracker) retire(key nameKey, tb *Table) {
 	// The view may be in use: replace the entry in a new map, not in place.
 	f := &followed{key: key, children: old.children, old: append(slices.Clone(old.old),
 		retired{table: tb, shapes: slices.Clone(tb.shapes), until: time.Now().Add(retireFor)})}
-	next := view{byName: make(map[nameKey]*followed, len(t.view.byName)+1), byOID: make(map[uint32]*followed)}
-	for k, e := range t.view.byName {
-		next.byName[k] = e
-	}
+	next := t.view.copied()
+	next.byOID = make(map[uint32]*followed)
 	next.byName[key] = f
+	next.bluntTo(key)
 	t.view = next
 	for _, e := range next.byName {
 		t.index(e)
@@ -253,33 +265,6 @@ func (t *Tracker) takeUp(tables []*Table) {
 	for _, tb := range tables {
 		tb.vetted = true
 	}
-	t.stale = true
-	t.adopt()
-}
-
-// adoptChildren notes tables that change without a log entry when rows of a
-// parent do. Parents need not be followed.
-func (t *Tracker) adoptChildren(parents map[nameKey][]nameKey) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	next := view{byName: make(map[nameKey]*followed, len(t.view.byName)+len(parents)), byOID: t.view.byOID}
-	for k, e := range t.view.byName {
-		next.byName[k] = e
-	}
-	for parent, children := range parents {
-		f := followed{key: parent}
-		if e := next.byName[parent]; e != nil {
-			f = *e
-		}
-		f.children = slices.Clone(f.children)
-		for _, child := range children {
-			if !slices.Contains(f.children, child) {
-				f.children = append(f.children, child)
-			}
-		}
-		next.byName[parent] = &f
-	}
-	t.view = next
 	t.stale = true
 	t.adopt()
 }
