@@ -92,6 +92,7 @@ type runner struct {
 	report          Report
 	round           int
 	fresh           int // statements made new by a comment
+	minimised       int // differences for which a small reproduction was looked for
 }
 
 func (r *runner) run(ctx context.Context) error {

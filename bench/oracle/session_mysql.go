@@ -133,10 +133,10 @@ func mysqlRefusal(b []byte) string {
 }
 
 // steadyFlags are the column flags that a column has by its type: blob,
-// unsigned, zerofill, enum, auto_increment, timestamp, set (manual: Column
-// Definition Flags). The others (not null, part of a key, binary, …) change
-// with the plan: an outer join that was made an inner one, a temporary table.
-const steadyFlags = 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<9 | 1<<10 | 1<<11
+// unsigned, zerofill, enum, set (manual: Column Definition Flags). The others
+// (not null, part of a key, binary, timestamp, …) change with the plan: an outer
+// join that was made an inner one, a temporary table, no table at all.
+const steadyFlags = 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<11
 
 // steady is a column definition without the flags that change with the plan.
 // They stand before the decimals and two bytes of filler at its end.

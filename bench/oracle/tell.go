@@ -29,14 +29,16 @@ func (r *runner) tell(ctx context.Context, sc *script, f *finding, minimise bool
 		again = "once more: " + f.again
 	}
 	fmt.Fprintf(out, "  %s\n", again)
-	if !minimise || f.write < 0 {
+	if !minimise || f.write < 0 || r.minimised == mostMinimised {
 		return nil
 	}
+	r.minimised++
 	return r.minimise(ctx, sc, f)
 }
 
 // Bounds of the search for a small reproduction.
 const (
+	mostMinimised = 5 // in a run
 	maxTrials  = 120
 	maxMinTime = 90 * time.Second
 )
