@@ -308,7 +308,8 @@ func (f *Feed) Status() Status {
 	a.mu.Unlock()
 	c := &a.counts
 	st.Rows, st.Transactions = c.rows.Load(), c.transactions.Load()
-	st.Marked.Key, st.Marked.Shape, st.Marked.Table = c.key.Load(), c.shape.Load(), c.table.Load()
+	st.Marked.Key, st.Marked.Range = c.key.Load(), c.block.Load()
+	st.Marked.Shape, st.Marked.Table = c.shape.Load(), c.table.Load()
 	st.Marked.Database, st.Marked.All = c.database.Load(), c.all.Load()
 	st.Tables = len(a.tracker.all())
 	if err, at := f.journal.latest(); err != nil {
