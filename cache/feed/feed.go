@@ -312,7 +312,7 @@ func (f *Feed) Status() Status {
 	st.Marked.Shape, st.Marked.Table = c.shape.Load(), c.table.Load()
 	st.Marked.Database, st.Marked.All = c.database.Load(), c.all.Load()
 	st.Tables = len(a.tracker.all())
-	if err, at := f.journal.latest(); err != nil {
+	if at, err := f.journal.latest(); err != nil {
 		st.LastError, st.LastErrorAt = err.Error(), at
 	}
 	if st.Synchronous = f.cfg.Synchronous; st.Synchronous {

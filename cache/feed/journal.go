@@ -72,11 +72,11 @@ func (j *journal) following(position string, resumed bool) {
 	}
 }
 
-// latest returns the last error and when it came; nil when there was none.
-func (j *journal) latest() (error, time.Time) {
+// latest returns when the last error came, and it; nil when there was none.
+func (j *journal) latest() (time.Time, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.last, j.lastAt
+	return j.lastAt, j.last
 }
 
 // note tells whether it logged the error; mu is held.

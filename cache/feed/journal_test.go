@@ -82,7 +82,7 @@ func TestOutage(t *testing.T) {
 		j.following("binlog.000003:9", false)
 		wantLines(t, "the next time", l.take(), "WARN feed: the change stream ended error=dial from port 7: refused",
 			"INFO feed following again position=binlog.000003:9 resumed=false")
-		if err, at := j.latest(); err == nil || !strings.HasSuffix(err.Error(), "port 7: refused") || !at.Equal(time.Now()) {
+		if at, err := j.latest(); err == nil || !strings.HasSuffix(err.Error(), "port 7: refused") || !at.Equal(time.Now()) {
 			t.Errorf("the latest is %v at %v", err, at)
 		}
 	})

@@ -58,7 +58,7 @@ func (f *findings) mysqlPrivileges(s *mysqlSource, conn *client.Conn, facts mysq
 				strings.Join(facts.doDB, ","), strings.Join(facts.ignoreDB, ","))
 		}
 	}
-	if !f.failed(replicaLogs(conn, facts), "log_replica_updates=ON in the server's configuration") {
+	if !f.failed(replicaLogs(conn, facts), facts.replicaGrant()+" ON *.* TO '"+s.dsn.user+"'@'%'") {
 		f.good("what the server replicates, if anything, it logs")
 	}
 	if !f.failed(register(conn, s.serverID), s.replicationGrant()) {

@@ -176,13 +176,21 @@ func replicaLogs(conn *client.Conn, facts mysqlFacts) error {
 		rows, err = mysqlRows(conn, "SHOW SLAVE STATUS")
 	}
 	if err != nil {
-		return denied(err, "GRANT REPLICATION CLIENT, REPLICATION SLAVE ON *.* TO the user")
+		return denied(err, facts.replicaGrant()+" ON *.* TO the user")
 	}
 	if len(rows) > 0 {
 		return fmt.Errorf("the upstream cannot be followed: it is a replica that does not log what it replicates; mend: " +
 			"log_replica_updates=ON (log_slave_updates in MariaDB) in its configuration and restart it")
 	}
 	return nil
+}
+
+// replicaGrant lets a user ask whether the server is a replica.
+func (f mysqlFacts) replicaGrant() string {
+	if f.maria {
+		return "GRANT SLAVE MONITOR"
+	}
+	return "GRANT REPLICATION CLIENT"
 }
 
 func (s *mysqlSource) monitorGrant(facts mysqlFacts) string {

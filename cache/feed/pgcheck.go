@@ -30,10 +30,12 @@ func checkPostgres(ctx context.Context, dsn string) []Finding {
 	}
 	out.good("PostgreSQL %s at %s:%d, database %s", facts.version, s.config.Host, s.config.Port, facts.database)
 	out.needs(facts.needs())
-	replica, err := s.connect(ctx, true)
-	if !out.failed(err, "allow replication connections of "+facts.user+" in pg_hba.conf") {
-		out.good("role %s is let in for replication", facts.user)
-		out.failed(replica.Close(ctx), "")
+	if facts.replication && facts.senders < facts.sendersMost { // else it is said above
+		replica, err := s.connect(ctx, true)
+		if !out.failed(err, "allow replication connections of "+facts.user+" in pg_hba.conf") {
+			out.good("role %s is let in for replication", facts.user)
+			out.failed(replica.Close(ctx), "")
+		}
 	}
 	out.pgLeftovers(ctx, conn)
 	out.pgTables(ctx, conn, facts)

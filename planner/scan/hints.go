@@ -19,7 +19,7 @@ type Hints struct {
 func ReadHints(insides []string) Hints {
 	var h Hints
 	for _, inside := range insides {
-		fields := strings.Fields(strings.ToLower(inside))
+		fields := strings.Fields(strings.Replace(strings.ToLower(inside), "freshet:", "freshet: ", 1))
 		switch {
 		case len(fields) == 0:
 		case fields[0] != "freshet:":

@@ -106,6 +106,8 @@ func TestReadHints(t *testing.T) {
 		want   Hints
 	}{
 		{" freshet: no-cache ", Hints{NoCache: true}},
+		{"freshet:no-cache", Hints{NoCache: true}},
+		{" freshet:ttl 10s", Hints{TTLMillis: 10_000}},
 		{"freshet: ttl 10s", Hints{TTLMillis: 10_000}},
 		{"FRESHET: TTL 250MS", Hints{TTLMillis: 250}},
 		{"freshet: ttl -1s", Hints{NoCache: true}},

@@ -154,6 +154,8 @@ func (r *textReader) variable(s string) {
 		r.eff |= effTracking
 	case name == "SQL_LOG_BIN" || name == "PSEUDO_THREAD_ID":
 		r.eff |= words[name]
+	case strings.HasPrefix(name, "FRESHET_"):
+		r.eff |= effConsole
 	}
 	switch {
 	case r.verb != "SET" || strings.IndexByte(s, '.') >= 0:
