@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net"
+	"sync"
 	"time"
 
 	"freshet/cache"
@@ -245,12 +246,23 @@ func (s *Session) CaughtUp() bool {
 	return at != 0 && ticket >= s.barrier && s.Loop.now()-at <= int64(s.Upstream.maxStaleness)
 }
 
+// planWait bounds how long a statement waits for its plan. The catalog may be
+// locked, even by a transaction of the very session that waits.
+const planWait = 250 * time.Millisecond
+
 // Plan has a statement planned off the loop; then runs on the loop, and the
-// session is Blocked until it does.
-func (s *Session) Plan(st *planner.Statement, then func()) {
+// session is Blocked until it does. late tells that there is still no plan, and
+// that it is not to be waited for: what the statement does is unknown.
+func (s *Session) Plan(st *planner.Statement, then func(late bool)) {
 	s.Blocked = true
+	var once sync.Once
+	end := func(late bool) {
+		once.Do(func() { s.Post(func() { s.wake(func() { then(late) }) }) })
+	}
+	timer := time.AfterFunc(planWait, func() { end(true) })
 	s.Upstream.Planner.Make(st, func() {
-		s.Post(func() { s.wake(then) })
+		timer.Stop()
+		end(false)
 	})
 }
 

@@ -95,6 +95,8 @@ func (t Target) connector() (driver.Connector, error) {
 		if err != nil {
 			return nil, err
 		}
+		// What reads the catalog is not to wait for a client's locks.
+		c.RuntimeParams["lock_timeout"] = "500ms"
 		return stdlib.GetConnector(*c), nil
 	}
 	c := mysql.NewConfig()

@@ -41,12 +41,14 @@ const pgPrintsSQL = `SELECT coalesce(string_agg(concat_ws(':', c.oid, ` + pgPrin
 	FROM pg_class c WHERE c.oid = ANY ($3::oid[])`
 
 // pgWorldSQL is the fingerprint of what belongs to no followed table: views
-// with their privileges and what could take a view's place, functions,
+// with their privileges, their columns' names and what could take a view's place, functions,
 // operators, casts and collations made by users, schemas, roles with their
 // members, and settings that sessions begin with.
 const pgWorldSQL = `SELECT md5(concat_ws('|',
 	(SELECT string_agg(concat_ws(':', v.oid, v.xmin, (SELECT count(*) FROM pg_class o WHERE o.relname = v.relname AND o.relpersistence <> 't')), ','
 		ORDER BY v.oid) FROM pg_class v WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') AND v.relpersistence <> 't'),
+	(SELECT concat_ws(':', count(*), sum(hashtext(concat_ws(':', a.attrelid, a.attnum, a.attname))::bigint)) FROM pg_attribute a
+		JOIN pg_class v ON v.oid = a.attrelid WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') AND v.relpersistence <> 't'),
 	(SELECT string_agg(concat_ws(':', w.oid, w.xmin), ',' ORDER BY w.oid) FROM pg_rewrite w JOIN pg_class v ON v.oid = w.ev_class
 		WHERE w.oid >= 16384 AND v.relpersistence <> 't'),
 	(SELECT concat_ws(':', count(*), sum(f.oid::bigint), sum(f.xmin::text::bigint)) FROM pg_proc f WHERE f.oid >= 16384),

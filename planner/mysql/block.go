@@ -228,7 +228,7 @@ func (b *builder) join(n *ast.Join, block int) int {
 
 // table makes the leaf of a table's name.
 func (b *builder) table(n *ast.TableName, alias string) int {
-	leaf := query.Node{Kind: query.Leaf, Table: -1, Schema: n.Schema.O, Name: n.Name.O}
+	leaf := query.Node{Kind: query.Leaf, Table: -1, Schema: n.Schema.O, Name: n.Name.O, Whole: len(n.PartitionNames) > 0}
 	if alias != "" {
 		leaf.Name = alias
 	}

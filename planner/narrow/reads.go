@@ -38,7 +38,7 @@ func (s *statement) reads() []reading {
 	out := make([]reading, len(s.nodes))
 	for i := range s.nodes {
 		if s.nodes[i].Kind == query.Leaf {
-			out[i].all = s.columns(i) == nil
+			out[i].all = s.columns(i) == nil || s.nodes[i].Whole
 		} else if s.nodes[i].Natural {
 			for _, leaf := range s.leaves[i] {
 				out[leaf].all = true // it compares what both sides have

@@ -74,6 +74,9 @@ type Node struct {
 	Schema, Name string
 	// Renamed tells that its columns go by other names than the catalog's.
 	Renamed bool
+	// Whole tells that a leaf is read by columns that are not named: those that
+	// decide the partition of a row, when partitions are selected.
+	Whole bool
 }
 
 // Column is a column as a text names it.

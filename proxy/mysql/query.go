@@ -134,7 +134,7 @@ func (h *handler) goBy(st *planner.Statement) bool {
 		plan := st.Plan()
 		if plan == nil && h.stage.plans < maxPlans {
 			h.stage.plans++
-			h.s.Plan(st, func() {})
+			h.s.Plan(st, h.plannedLate)
 			return false
 		}
 		if plan != nil {
@@ -161,6 +161,13 @@ func (h *handler) passBy() {
 	}
 }
 
+// plannedLate ends the wait for a plan: one that is late is not waited for.
+func (h *handler) plannedLate(late bool) {
+	if late {
+		h.stage.plans = maxPlans
+	}
+}
+
 // maxPlans is how often a statement is planned before it is forwarded without:
 // a plan can be outdated as soon as it is made.
 const maxPlans = 3
@@ -172,7 +179,7 @@ func (h *handler) ask(st *planner.Statement, key func() []byte, params []planner
 	if plan == nil {
 		if h.stage.plans < maxPlans {
 			h.stage.plans++
-			h.s.Plan(st, func() {})
+			h.s.Plan(st, h.plannedLate)
 			return false
 		}
 		h.s.Forwarded(nil, "its tables are being changed")

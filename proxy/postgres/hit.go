@@ -291,7 +291,12 @@ func (h *handler) planned(text []byte, oids []uint32, s *statement) (*planner.St
 	}
 	h.planTries++
 	h.waiting = true
-	h.s.Plan(st, func() { h.waiting = false })
+	h.s.Plan(st, func(late bool) {
+		h.waiting = false
+		if late {
+			h.planTries = maxPlanTries
+		}
+	})
 	return nil, false
 }
 
