@@ -39,8 +39,8 @@ func (r *runner) tell(ctx context.Context, sc *script, f *finding, minimise bool
 // Bounds of the search for a small reproduction.
 const (
 	mostMinimised = 5 // in a run
-	maxTrials  = 120
-	maxMinTime = 90 * time.Second
+	maxTrials     = 120
+	maxMinTime    = 90 * time.Second
 )
 
 // trial is a part of a round that may show a difference by itself.
