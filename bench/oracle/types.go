@@ -42,7 +42,6 @@ type dialect struct {
 	version  int // major
 	kinds    []*kind
 	serials  []*kind // for keys that other tables refer to
-	renewals []string
 }
 
 func dialectOf(k upstream.Kind) *dialect {

@@ -162,11 +162,10 @@ func (s *pgSource) tryCommit(ctx context.Context, c *pgconn.PgConn, line *pgLine
 	err = firstError(err, line.status(false))
 	if waits {
 		// It may wait for other standbys still; that is no concern of ours.
-		select {
-		case <-done:
-		case <-time.After(tryFor / 10):
-			cancel()
-			<-done
+		ended := time.AfterFunc(tryFor/10, cancel)
+		defer ended.Stop()
+		if err := <-done; err != nil && ctx.Err() == nil {
+			return why, err
 		}
 	}
 	return why, err
