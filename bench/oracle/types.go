@@ -37,11 +37,11 @@ func (k *kind) is(t trait) bool { return k.traits&t == t }
 
 // dialect is what the generator must know of a server.
 type dialect struct {
-	mysql    bool
-	maria    bool
-	version  int // major
-	kinds    []*kind
-	serials  []*kind // for keys that other tables refer to
+	mysql   bool
+	maria   bool
+	version int // major
+	kinds   []*kind
+	serials []*kind // for keys that other tables refer to
 }
 
 func dialectOf(k upstream.Kind) *dialect {
