@@ -89,8 +89,13 @@ func arena(t *testing.T, kind upstream.Kind, program string, serve ...string) *A
 	return a
 }
 
-// leastChecks is what the busiest machine checks in the time of TestOracle.
-const leastChecks = 1500
+// leastChecks is what the busiest machine checks in the time of TestOracle, and
+// leastShare the part of hits among them: PostgreSQL's schemas with types of
+// users' own have the fewest.
+const (
+	leastChecks = 500
+	leastShare  = 0.15
+)
 
 // TestOracle is the short form of `freshet oracle`.
 func TestOracle(t *testing.T) {
@@ -108,7 +113,7 @@ func TestOracle(t *testing.T) {
 			if report.Differences > 0 || report.Hindered > 0 {
 				t.Errorf("%s%s%s", report, report.Detail(), out.String())
 			}
-			if report.Checks < leastChecks || report.HitShare() < 0.3 {
+			if report.Checks < leastChecks || report.HitShare() < leastShare {
 				t.Errorf("it proves too little: %s%s", report, report.Detail())
 			}
 			t.Log(report.String() + report.Detail())
