@@ -138,13 +138,25 @@ func mysqlRefusal(b []byte) string {
 // join that was made an inner one, a temporary table, no table at all.
 const steadyFlags = 1<<4 | 1<<5 | 1<<6 | 1<<8 | 1<<11
 
-// steady is a column definition without the flags that change with the plan.
-// They stand before the decimals and two bytes of filler at its end.
+// steady is a column definition (manual: ColumnDefinition41) without what
+// changes with the plan: flags, before the decimals and two bytes of filler at
+// its end, and whether the original table of a view's column is the view.
 func steady(b []byte) []byte {
 	at := len(b) - 5
 	if at < 0 {
 		return b
 	}
 	binary.LittleEndian.PutUint16(b[at:], binary.LittleEndian.Uint16(b[at:])&steadyFlags)
-	return b
+	const before = 3 // catalog, schema, table
+	rest := b
+	for range before {
+		if len(rest) == 0 || int(rest[0]) >= len(rest) || rest[0] >= 0xfb {
+			return b
+		}
+		rest = rest[1+int(rest[0]):]
+	}
+	if len(rest) == 0 || int(rest[0]) >= len(rest) || rest[0] >= 0xfb {
+		return b
+	}
+	return append(b[:len(b)-len(rest):len(b)-len(rest)], rest[1+int(rest[0]):]...)
 }
