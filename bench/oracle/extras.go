@@ -15,6 +15,15 @@ func (g *gen) prologue() {
 	}
 	g.setup("CREATE TYPE mood AS ENUM ('sad', 'ok', 'Happy')")
 	g.setup("CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
+	g.setup("DO $$ BEGIN CREATE ROLE " + readerName + "; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	g.setup("GRANT USAGE ON SCHEMA %s, %s TO %s", schemaName, frontName, readerName)
+	for _, schema := range []string{schemaName, frontName} {
+		g.setup("ALTER DEFAULT PRIVILEGES IN SCHEMA %s GRANT SELECT ON TABLES TO %s", schema, readerName)
+	}
+	if g.chance(12) {
+		g.functions = true
+		g.setup("CREATE FUNCTION twice(i integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT i * 2'")
+	}
 	g.dropRare()
 }
 
@@ -36,9 +45,15 @@ func (g *gen) dropRare() {
 	g.d = &d
 }
 
+// readerName is a role that may only read, and that policies hold for.
+const readerName = "freshet_oracle_reader"
+
 // extras are triggers, views and PostgreSQL's table families.
 func (g *gen) extras() {
 	tables := g.base()
+	if g.functions {
+		g.setup("CREATE FUNCTION tally() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT COUNT(*) FROM %s.t0 WHERE u < 3'", schemaName)
+	}
 	if g.chance(40) {
 		g.trigger(pick(g, tables))
 	}
@@ -85,7 +100,11 @@ func (g *gen) trigger(t *table) {
 // view makes a view over t, and sometimes one over that.
 func (g *gen) view(t *table) {
 	v := &table{name: "v0", columns: t.columns, first: t.first, rows: t.rows, over: t}
-	g.setup("CREATE VIEW v0 AS SELECT * FROM %s WHERE u IS NULL OR u < 3", t.name)
+	with := ""
+	if !g.d.mysql && g.chance(30) {
+		with = "WITH (security_invoker = true) "
+	}
+	g.setup("CREATE VIEW v0 %sAS SELECT * FROM %s WHERE u IS NULL OR u < 3", with, t.name)
 	g.tables = append(g.tables, v)
 	if g.chance(40) {
 		w := &table{name: "v1", columns: t.columns, first: t.first, rows: t.rows, over: v}

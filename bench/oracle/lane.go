@@ -76,6 +76,10 @@ func (l *lane) setting() string {
 			return "SET sql_mode = ''"
 		}
 		return "SET DateStyle = 'German, DMY'"
+	case 3:
+		if !mysql {
+			return "SET ROLE " + readerName
+		}
 	}
 	return ""
 }

@@ -27,6 +27,8 @@ type Config struct {
 	// log and its being readable, by changing the server's settings for a
 	// moment. For servers of one's own.
 	Gaps int
+	// Noise is beside how many writes in a hundred others read; 0: 50.
+	Noise int
 	// Most differences before the run ends; 0: 10.
 	Most int
 	// Brief leaves out the search for a small reproduction.
@@ -40,6 +42,7 @@ const (
 	defaultLanes  = 5
 	defaultMost   = 10
 	defaultGaps   = 5
+	defaultNoise  = 50
 )
 
 // schemaName is the database, or PostgreSQL's schema, that the run makes and drops.
@@ -67,6 +70,7 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	orDefault(&cfg.Writes, defaultWrites)
 	orDefault(&cfg.Lanes, defaultLanes)
 	orDefault(&cfg.Most, defaultMost)
+	orDefault(&cfg.Noise, defaultNoise)
 	r := &runner{cfg: cfg, direct: direct, through: through, d: dialectOf(cfg.Kind), report: newReport(cfg)}
 	started := time.Now()
 	if cfg.For > 0 {

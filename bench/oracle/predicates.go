@@ -195,6 +195,9 @@ func (b *builder) pattern(t named) string {
 
 func (b *builder) expression(t named) string {
 	u := t.alias + ".u"
+	if b.functions && b.chance(40) {
+		return pick(b.gen, []string{"twice(" + u + ") = " + b.literalN(7), u + " < tally()", t.n() + " % 7 < tally()"})
+	}
 	if c := t.json(); c != nil && b.chance(60) {
 		if b.d.mysql {
 			return fmt.Sprintf("JSON_EXTRACT(%s, '$.a') = %s", t.dot(c), b.literalN(3))

@@ -67,6 +67,9 @@ type gen struct {
 	tables []*table // base tables and views
 	shared *kind    // of every table's column s
 	serial int
+	// functions: there are twice(integer), which is immutable, and tally(),
+	// which reads t0.
+	functions bool
 }
 
 func (g *gen) chance(percent int) bool { return g.rng.IntN(100) < percent }

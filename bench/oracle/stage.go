@@ -86,7 +86,7 @@ func (r *runner) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), opTimeout)
 	defer cancel()
 	if r.direct.Dialect == wire.Postgres {
-		return r.once(ctx, dropSchemas)
+		return r.once(ctx, dropSchemas, "DROP ROLE IF EXISTS "+readerName)
 	}
 	return r.once(ctx, dropDatabase)
 }
@@ -199,7 +199,7 @@ func (s *stage) play(ctx context.Context, sc *script) ([]finding, error) {
 	found, err := s.warm(ctx)
 	for i := 0; i < len(sc.writes) && err == nil && len(found) == 0 && !s.r.done(); i++ {
 		w := &sc.writes[i]
-		noisy := i%2 == 1
+		noisy := i*37%100 < s.r.cfg.Noise
 		if err = s.write(ctx, w, noisy); err == nil {
 			found, err = s.check(ctx, i, noisy || len(w.late) > 0)
 		}

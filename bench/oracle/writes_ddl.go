@@ -13,7 +13,10 @@ func (g *gen) ddl() []step {
 		kinds = append(kinds, (*gen).exchange, (*gen).rerefer, (*gen).rerefer)
 	} else {
 		kinds = append(kinds, (*gen).reidentify, (*gen).detach, (*gen).rowless, (*gen).rerefer, (*gen).relabel, (*gen).shadow,
-			(*gen).rewrite, (*gen).disinherit)
+			(*gen).rewrite, (*gen).disinherit, (*gen).rights, (*gen).rights, (*gen).policy)
+		if g.functions {
+			kinds = append(kinds, (*gen).refunction, (*gen).refunction)
+		}
 	}
 	if slices.ContainsFunc(g.tables, func(t *table) bool { return t.over != nil }) {
 		kinds = append(kinds, (*gen).review)
@@ -257,4 +260,37 @@ func (g *gen) disinherit() []step {
 		}
 	}
 	return nil
+}
+
+// rights takes the reader's right to a table away, all or but for two columns,
+// and gives it back after a check.
+func (g *gen) rights() []step {
+	t := pick(g, g.tables)
+	revoke := one("REVOKE SELECT ON %s FROM %s", t.name, readerName)
+	if g.chance(40) {
+		revoke = append(revoke, one("GRANT SELECT (n, u) ON %s TO %s", t.name, readerName)...)
+	}
+	g.out.writes = append(g.out.writes, write{kind: "ddl", steps: revoke})
+	return one("GRANT SELECT ON %s TO %s", t.name, readerName)
+}
+
+// policy shows the reader some rows only, then others, then all.
+func (g *gen) policy() []step {
+	t := g.plainTable()
+	if t == nil {
+		return nil
+	}
+	below := func() int { return 1 + g.rng.IntN(3) }
+	g.out.writes = append(g.out.writes,
+		write{kind: "ddl", steps: one("ALTER TABLE %s ENABLE ROW LEVEL SECURITY; CREATE POLICY some ON %s USING (u < %d)", t.name, t.name, below())},
+		write{kind: "ddl", steps: one("ALTER POLICY some ON %s USING (u > %d)", t.name, below())})
+	return one("DROP POLICY some ON %s; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", t.name, t.name)
+}
+
+// refunction gives a function another body.
+func (g *gen) refunction() []step {
+	if g.chance(50) {
+		return one("CREATE OR REPLACE FUNCTION twice(i integer) RETURNS integer IMMUTABLE LANGUAGE sql AS 'SELECT i * %d'", 1+g.rng.IntN(4))
+	}
+	return one("CREATE OR REPLACE FUNCTION tally() RETURNS bigint STABLE LANGUAGE sql AS 'SELECT COUNT(*) FROM %s.t0 WHERE u > %d'", schemaName, g.rng.IntN(4))
 }
