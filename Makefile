@@ -59,9 +59,10 @@ bench: deps build
 witness: deps build
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) FRESHET_WITNESS=full $(GOTEST) -count=1 -timeout 60m -v ./bench/witness/
 
-# FRESHET_ORACLE takes more flags, such as --seed.
+# ORACLE_FLAGS takes more flags, such as --seed.
 oracle: deps build
-	bin/freshet oracle --dialect all --checks 1000000 $(FRESHET_ORACLE)
+	bin/freshet oracle --dialect all --checks 1000000 $(ORACLE_FLAGS)
+	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_ORACLE=full $(GOTEST) -count=1 -timeout 40m -v -run TestFindsFaults ./bench/oracle/
 
 lint: $(GOLANGCI)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd, run make fmt:"; echo "$$unformatted"; exit 1; fi
