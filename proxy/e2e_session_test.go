@@ -350,3 +350,58 @@ func TestCustomisedOptionsStayWithTheirSession(t *testing.T) {
 		}
 	})
 }
+
+// A prepared statement's literals were read when it was parsed. What it answers
+// later is for no session that parsed the same text under other settings.
+func TestLiteralsAreReadWhenParsed(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		if !r.postgres() {
+			t.Skip("PostgreSQL's")
+		}
+		tb := r.table(t, "id INT PRIMARY KEY, d DATE, ts TIMESTAMPTZ", "1,'2024-01-02','2024-03-10 00:00+00'", "2,'2024-02-01','2024-03-10 09:00+00'")
+		for _, x := range [][2]string{{"SET datestyle = 'SQL, DMY'", "SELECT id FROM " + tb + " WHERE d = '02/01/2024'"}, {"SET timezone = 'Asia/Tokyo'", "SELECT id FROM " + tb + " WHERE ts = '2024-03-10 09:00'"}} {
+			plain, a, own := conn(t, r.through), conn(t, r.through), conn(t, r.direct)
+			hits(t, plain, x[1])
+			want := ask(own, x[1])
+			mustExec(t, own, x[0])
+			mustExec(t, a, x[0])
+			for _, c := range []*sql.Conn{a, own} {
+				if _, err := c.ExecContext(t.Context(), "SELECT 1"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			prepare := func(c *sql.Conn) *sql.Stmt {
+				st, err := c.PrepareContext(t.Context(), x[1]+" AND id < 100")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return st
+			}
+			run := func(st *sql.Stmt) (id int) {
+				if err := st.QueryRowContext(t.Context()).Scan(&id); err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+			through, direct := prepare(a), prepare(own)
+			for _, reset := range []string{"SELECT 1", "RESET ALL"} {
+				mustExec(t, a, reset)
+				mustExec(t, own, reset)
+				for range 3 {
+					if got, want := run(through), run(direct); got != want {
+						t.Errorf("%s; %s: %d, want %d", x[0], reset, got, want)
+					}
+				}
+			}
+			for range 3 {
+				if got := ask(conn(t, r.through), x[1]); got != want {
+					t.Errorf("another session after %s: %s, want %s", x[0], got, want)
+				}
+				other := conn(t, r.through)
+				if got := run(prepare(other)); !strings.Contains(want, fmt.Sprint(got)) {
+					t.Errorf("another session that prepares, after %s: %d, want %s", x[0], got, want)
+				}
+			}
+		}
+	})
+}

@@ -59,6 +59,7 @@ func (h *handler) become(now state) {
 	ls.settings = now.settings
 	h.scope = h.s.Upstream.Planner.Scope(now.scope(h.s.Upstream, h.database))
 	h.context = h.s.Upstream.Context(now.context(h.poolKey))
+	h.mixed = h.mixesSettings()
 	switch {
 	case h.native:
 		h.reconcile(now.names)

@@ -140,6 +140,8 @@ func (h *handler) pinnedBy() string {
 		return "values of sequences"
 	case h.native:
 		return "prepared statements"
+	case h.mixed:
+		return "statements parsed under other settings"
 	}
 	return h.state.pinnedBy()
 }

@@ -53,6 +53,8 @@ type handler struct {
 	// speaks of them in SQL. The link is then pinned.
 	native   bool
 	nativeIs presence
+	// mixed: see mixesSettings.
+	mixed bool
 	// keepsLink: values of sequences are on this link and may be asked for.
 	keepsLink bool
 

@@ -27,6 +27,9 @@ type statement struct {
 	// own tells it apart from another session's of the same text, when the
 	// session's state could give the names in it another meaning.
 	own uint64
+	// context is the session's when the client parsed the statement: a server
+	// reads its literals then ('02/01/2024' by DateStyle), whatever is set later.
+	context uint64
 }
 
 // presence says how sure it is that a link has what was sent there: until the
@@ -53,6 +56,7 @@ const maxPrepared = 512
 func (h *handler) linkKey(s *statement) string {
 	k := binary.LittleEndian.AppendUint32(nil, uint32(h.scope))
 	k = binary.LittleEndian.AppendUint64(k, s.own)
+	k = binary.LittleEndian.AppendUint64(k, s.context)
 	k = binary.LittleEndian.AppendUint32(k, uint32(len(s.oids)))
 	for _, oid := range s.oids {
 		k = binary.LittleEndian.AppendUint32(k, oid)
@@ -62,7 +66,7 @@ func (h *handler) linkKey(s *statement) string {
 
 // newStatement makes what a Parse asks for.
 func (h *handler) newStatement(m *pg.Parse, st *planner.Statement) *statement {
-	s := &statement{name: string(m.Name), text: clone(m.Text), oids: append([]uint32(nil), m.OIDs...), st: st}
+	s := &statement{name: string(m.Name), text: clone(m.Text), oids: append([]uint32(nil), m.OIDs...), st: st, context: h.context}
 	if st != nil {
 		s.plan = st.Plan()
 	}
@@ -70,6 +74,15 @@ func (h *handler) newStatement(m *pg.Parse, st *planner.Statement) *statement {
 		s.own = h.s.ID
 	}
 	return s
+}
+
+// mixesSettings tells whether some statement with a literal was parsed under
+// other settings than now. The link on which it was is then kept.
+func (h *handler) mixesSettings() (mixed bool) {
+	h.statements.all(func(s *statement) {
+		mixed = mixed || s.context != h.context && (bytes.IndexByte(s.text, '\'') >= 0 || bytes.IndexByte(s.text, '$') >= 0)
+	})
+	return mixed
 }
 
 func (s *statement) same(text []byte, oids []uint32) bool {
@@ -151,6 +164,11 @@ func (h *handler) onLink(s *statement) (name string, at place) {
 	}
 	key := h.linkKey(s)
 	found := ls.prepared[key]
+	if found == nil && s.context != h.context {
+		// It can only be parsed under what is set now: for nobody else.
+		key += string(binary.LittleEndian.AppendUint64([]byte{0}, h.context))
+		found = ls.prepared[key]
+	}
 	if found != nil && !h.present(&found.presence) {
 		return found.name, placeWaiting
 	}
