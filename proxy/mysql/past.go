@@ -113,7 +113,10 @@ func (h *handler) prime(eff effects) bool {
 	if h.stage.primed || !p.asks(eff) {
 		return true
 	}
-	if p.found > maxCounted || p.yielded && eff&effWarnings != 0 {
+	// ROW_COUNT() is the link's as long as nothing else runs there, which
+	// FOUND_ROWS() of a read that ran elsewhere would need.
+	both := eff&effRowCount != 0 && p.wrote && !p.elsewhere
+	if both || p.found > maxCounted || p.yielded && eff&effWarnings != 0 {
 		h.fail(wire.NewError(wire.ErrNumUnknown, "freshet: the diagnostics of the statement before are no longer known; run both in one transaction"))
 		h.stage.answered, h.concluding = true, true
 		h.conclude()

@@ -186,3 +186,34 @@ func TestPreparedKeepsItsSettings(t *testing.T) {
 		}
 	})
 }
+
+// The same where other things are asked for along with it, by the first
+// statements of a session.
+func TestRowCountAmongOthers(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		table(t, s, "among", "CREATE TABLE among (id INT PRIMARY KEY AUTO_INCREMENT, n INT)")
+		address := serve(t, s, proxy.Config{Loops: 1})
+		mustDial(t, s.Address(), as(s, plainCaps)).query("INSERT INTO among (n) VALUES (1), (2), (3)")
+		for _, write := range []string{"UPDATE among SET n = n + 1", "INSERT INTO among (n) VALUES (1), (2)", "DELETE FROM among WHERE n > 1"} {
+			for _, first := range []string{"", "SELECT * FROM among WHERE n = 99 ORDER BY id"} {
+				got := make(map[string]string)
+				for _, at := range []string{address, s.Address()} {
+					c := mustDial(t, at, as(s, plainCaps))
+					if first != "" {
+						c.query(first)
+					}
+					prepare := mustDial(t, s.Address(), as(s, plainCaps))
+					prepare.query("DELETE FROM among")
+					prepare.query("INSERT INTO among (n) VALUES (1), (2), (3)")
+					c.query(write)
+					got[at] = c.cells("SELECT ROW_COUNT(), FOUND_ROWS() >= 0, LAST_INSERT_ID() > 0")
+					c.query(write)
+					got[at] += c.cells("SELECT ROW_COUNT(), LAST_INSERT_ID() > 0")
+				}
+				if got[address] != got[s.Address()] && !strings.Contains(got[address], "no longer known") {
+					t.Errorf("%s; %s: through %s, direct %s", first, write, got[address], got[s.Address()])
+				}
+			}
+		}
+	})
+}
