@@ -51,7 +51,7 @@ func TestLeaseUnderFaults(t *testing.T) {
 		r.fresh("faulty", "id INT PRIMARY KEY, a INT, b INT")
 		r.exec("INSERT INTO faulty VALUES (1, 0, 0)")
 		r.wantsLease()
-		ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Second)
 		defer cancel()
 		var running sync.WaitGroup
 		defer running.Wait()
