@@ -6,6 +6,7 @@ import (
 
 	"freshet/bench/rig"
 	"freshet/bench/upstream"
+	"freshet/bench/wire"
 )
 
 // Arena is a server of one's own and a Freshet before it. The server stays its
@@ -48,13 +49,35 @@ func OpenArena(ctx context.Context, s *upstream.Server, program string, serve ..
 	return a, nil
 }
 
+// LinearizableFlag is what a Freshet must be served with for Linearize.
+const LinearizableFlag = "--consistency=linearizable"
+
+// Linearize makes the server hold its commits until this arena's Freshet has
+// acknowledged them (docs/linearizable.md).
+func (a *Arena) Linearize(ctx context.Context) error {
+	t, err := wire.Parse(a.Server.DSN())
+	if err != nil {
+		return err
+	}
+	r := &runner{direct: t}
+	switch a.Server.Kind {
+	case upstream.MySQL:
+		return r.once(ctx, "INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'", "SET GLOBAL rpl_semi_sync_source_enabled = ON")
+	case upstream.MariaDB, upstream.MariaDB11:
+		return r.once(ctx, "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'", "SET GLOBAL rpl_semi_sync_master_enabled = ON")
+	}
+	return r.once(ctx, "ALTER SYSTEM SET synchronous_standby_names = 'FIRST 1 (freshet)'", "SELECT pg_reload_conf()")
+}
+
 // Close stops the Freshet.
 func (a *Arena) Close() error { return a.Proxy.Stop() }
 
 // Check plays in the arena.
 func (a *Arena) Check(ctx context.Context, cfg Config) (Report, error) {
 	cfg.Kind, cfg.Direct, cfg.Through = a.Server.Kind, a.Server.DSN(), a.Through
-	orDefault(&cfg.Gaps, defaultGaps)
+	if cfg.Gaps = max(cfg.Gaps, defaultGaps); cfg.Linearizable {
+		cfg.Gaps = 0 // the commits are held already
+	}
 	report, err := Run(ctx, cfg)
 	report.Kind += " " + a.Server.Version
 	return report, err

@@ -60,7 +60,7 @@ func (g *gen) extras() {
 	if g.chance(30) {
 		g.view(pick(g, tables))
 	}
-	if !g.d.mysql && g.chance(20) {
+	if !g.d.mysql && g.chance(12) {
 		g.inherit(pick(g, tables))
 	}
 	if !g.d.mysql && g.chance(12) {

@@ -27,6 +27,9 @@ type Config struct {
 	// log and its being readable, by changing the server's settings for a
 	// moment. For servers of one's own.
 	Gaps int
+	// Linearizable checks as soon as a write has returned, without waiting for
+	// the feed: at that level nothing older may be answered from then on.
+	Linearizable bool
 	// Noise is beside how many writes in a hundred others read; 0: 50.
 	Noise int
 	// Most differences before the run ends; 0: 10.

@@ -16,7 +16,7 @@ import (
 // then begin before, between and after the write's commit and its application.
 func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
 	work := func() error {
-		if err := s.perform(ctx, w); err != nil {
+		if err := s.perform(ctx, w); err != nil || s.r.atOnce(w) {
 			return err
 		}
 		return s.pass(ctx)
@@ -32,6 +32,12 @@ func (s *stage) write(ctx context.Context, w *write, noisy bool) error {
 		return s.during(s.noisySet(), work)
 	}
 	return work()
+}
+
+// atOnce tells whether a write must be seen as soon as it has returned.
+// PostgreSQL says nothing of definitions in the stream that it waits for.
+func (r *runner) atOnce(w *write) bool {
+	return r.cfg.Linearizable && (r.d.mysql || w.kind != "ddl")
 }
 
 // noisySet are the statements that are read beside a write. On MySQL and MariaDB

@@ -47,6 +47,11 @@ func (r *runner) enter(ctx context.Context, setup []step, lanes []int) (s *stage
 			return s, err
 		}
 	}
+	if r.cfg.Linearizable { // the gate's barrier is the other level's
+		if err := s.must(s.gate, "SET freshet.consistency = session"); err != nil {
+			return s, err
+		}
+	}
 	if err := s.must(s.writer, "CREATE TABLE gate (id INT PRIMARY KEY, v BIGINT)", "INSERT INTO gate VALUES (0, 0), (1, 0)"); err != nil {
 		return s, err
 	}

@@ -59,6 +59,7 @@ after the other, and Freshet before it.`,
 	flags.DurationVar(&f.cfg.For, "for", 0, "end after this time, on each server")
 	flags.Uint64Var(&f.cfg.Seed, "seed", 0, "what draws everything (0: a new one)")
 	flags.IntVar(&f.cfg.Round, "round", -1, "play this round only")
+	flags.BoolVar(&f.cfg.Linearizable, "linearizable", false, "serve at that level, and check as soon as a write has returned")
 	flags.IntVar(&f.cfg.Reads, "reads", 0, "statements of a round's working set (default 200)")
 	flags.IntVar(&f.cfg.Writes, "writes", 0, "writes of a round (default 30)")
 	flags.IntVar(&f.cfg.Lanes, "lanes", 0, "pairs of sessions that check side by side (default 5)")
@@ -109,10 +110,19 @@ func (f *oracleFlags) on(ctx context.Context, kind upstream.Kind) (report oracle
 		return report, err
 	}
 	defer func() { err = errors.Join(err, server.Stop()) }()
-	a, err := oracle.OpenArena(ctx, server, program, f.serve...)
+	serve := f.serve
+	if cfg.Linearizable {
+		serve = append(serve, oracle.LinearizableFlag)
+	}
+	a, err := oracle.OpenArena(ctx, server, program, serve...)
 	if err != nil {
 		return report, err
 	}
-	report, err = a.Check(ctx, cfg)
+	if cfg.Linearizable {
+		err = a.Linearize(ctx)
+	}
+	if err == nil {
+		report, err = a.Check(ctx, cfg)
+	}
 	return report, errors.Join(err, a.Close())
 }
