@@ -62,6 +62,7 @@ witness: deps build
 # ORACLE_FLAGS takes more flags, such as --seed.
 oracle: deps build
 	bin/freshet oracle --dialect all --checks 1000000 $(ORACLE_FLAGS)
+	bin/freshet oracle --dialect all --checks 200000 --linearizable $(ORACLE_FLAGS)
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_ORACLE=full $(GOTEST) -count=1 -timeout 40m -v -run TestFindsFaults ./bench/oracle/
 
 lint: $(GOLANGCI)
