@@ -61,7 +61,7 @@ func (h *handler) unit(in []byte) (used int, _ verdict) {
 func (h *handler) run(u *found) (int, verdict) {
 	text, oids, s := u.parse.Text, u.parse.OIDs, h.statements.get(u.name)
 	switch {
-	case !h.cacheable(), !u.hasParse && s != nil && s.context != h.context:
+	case !h.cacheable(), !u.hasParse && s != nil && h.otherSettings(s) && consoleKind(s.text) == notConsole:
 		return h.runForward(u, s)
 	case u.hasParse && len(u.name) > 0 && (s != nil || h.native):
 		return 0, unitForward // the name is in use: the server's error; or the link's
@@ -135,7 +135,7 @@ func (h *handler) answerRun(u *found, value []byte) {
 // was parsed before keeps its statement.
 func (h *handler) parsedHere(u *found) {
 	s := h.statements.get(u.name)
-	if s != nil && s.same(u.parse.Text, u.parse.OIDs) && s.context == h.context && (s.st == nil || s.current()) {
+	if s != nil && s.same(u.parse.Text, u.parse.OIDs) && !h.otherSettings(s) && (s.st == nil || s.current()) {
 		return
 	}
 	fresh := h.newStatement(&u.parse, nil)

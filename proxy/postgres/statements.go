@@ -29,6 +29,7 @@ type statement struct {
 	own uint64
 	// context is the session's when the client parsed the statement: a server
 	// reads its literals then ('02/01/2024' by DateStyle), whatever is set later.
+	// 0: it has none.
 	context uint64
 }
 
@@ -66,7 +67,10 @@ func (h *handler) linkKey(s *statement) string {
 
 // newStatement makes what a Parse asks for.
 func (h *handler) newStatement(m *pg.Parse, st *planner.Statement) *statement {
-	s := &statement{name: string(m.Name), text: clone(m.Text), oids: append([]uint32(nil), m.OIDs...), st: st, context: h.context}
+	s := &statement{name: string(m.Name), text: clone(m.Text), oids: append([]uint32(nil), m.OIDs...), st: st}
+	if hasLiteral(m.Text) {
+		s.context = h.context
+	}
 	if st != nil {
 		s.plan = st.Plan()
 	}
@@ -76,13 +80,26 @@ func (h *handler) newStatement(m *pg.Parse, st *planner.Statement) *statement {
 	return s
 }
 
-// mixesSettings tells whether some statement with a literal was parsed under
-// other settings than now. The link on which it was is then kept.
+// otherSettings tells whether a statement with a literal was parsed under other
+// settings than now.
+func (h *handler) otherSettings(s *statement) bool { return s.context != 0 && s.context != h.context }
+
+// mixesSettings tells whether there is such a statement. The link on which it
+// was parsed is then kept.
 func (h *handler) mixesSettings() (mixed bool) {
-	h.statements.all(func(s *statement) {
-		mixed = mixed || s.context != h.context && (bytes.IndexByte(s.text, '\'') >= 0 || bytes.IndexByte(s.text, '$') >= 0)
-	})
+	h.statements.all(func(s *statement) { mixed = mixed || h.otherSettings(s) })
 	return mixed
+}
+
+// hasLiteral tells whether a text may hold a string: a quote, or a dollar that
+// begins no parameter.
+func hasLiteral(text []byte) bool {
+	for i, c := range text {
+		if c == '\'' || c == '$' && (i+1 == len(text) || text[i+1] < '0' || text[i+1] > '9') {
+			return true
+		}
+	}
+	return false
 }
 
 func (s *statement) same(text []byte, oids []uint32) bool {
@@ -164,7 +181,7 @@ func (h *handler) onLink(s *statement) (name string, at place) {
 	}
 	key := h.linkKey(s)
 	found := ls.prepared[key]
-	if found == nil && s.context != h.context {
+	if found == nil && h.otherSettings(s) {
 		// It can only be parsed under what is set now: for nobody else.
 		key += string(binary.LittleEndian.AppendUint64([]byte{0}, h.context))
 		found = ls.prepared[key]
