@@ -20,6 +20,7 @@ type Report struct {
 	Statements  int // statements of writes
 	Differences int
 	Hindered    int // refusals that a server without Freshet would not have made
+	Fickle      int // differences that the server has with itself, by when it prepared a statement
 	Took        time.Duration
 
 	kinds   map[string]*counts
@@ -38,6 +39,7 @@ type counts struct {
 
 // tally is what one lane saw since it was last added up.
 type tally struct {
+	fickle  int
 	kinds   map[string]*counts
 	reasons map[string]int
 }
@@ -89,6 +91,7 @@ func (r *Report) add(t *tally) {
 		r.Hits += c.hits
 		r.Forwarded += c.forwarded
 	}
+	r.Fickle += t.fickle
 	for reason, n := range t.reasons {
 		r.reasons[reason] += n
 	}
@@ -142,6 +145,9 @@ func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "oracle: %s: %d checked answers, %d wrong, %.1f %% of them hits, %.1f %% forwarded, %d writes (%d of %d statements refused), %d rounds, %s, seed %d\n",
 		r.Kind, r.Checks, r.Differences, 100*r.HitShare(), 100*share(r.Forwarded, r.Checks), r.Writes, r.Refused, r.Statements, r.Rounds, r.Took.Round(time.Second/10), r.Seed)
+	if r.Fickle > 0 {
+		fmt.Fprintf(&b, "oracle: %s: %d times the server contradicted itself, by when it had prepared a statement\n", r.Kind, r.Fickle)
+	}
 	return b.String()
 }
 

@@ -159,7 +159,11 @@ func explained(out []wire.Message) (source, error) {
 		}
 		return source{string(row[0]), string(row[1])}, nil
 	}
-	return source{}, fmt.Errorf("EXPLAIN LAST STATEMENT gave no row: %s", postgresAnswer(out).refusal)
+	a := postgresAnswer(out)
+	if strings.HasPrefix(a.refusal, "42601 ") {
+		return source{"unknown", "EXPLAIN LAST STATEMENT was passed on to the server"}, nil
+	}
+	return source{}, fmt.Errorf("EXPLAIN LAST STATEMENT gave no row: %s", a.refusal)
 }
 
 func postgresAnswer(out []wire.Message) (a answer) {
