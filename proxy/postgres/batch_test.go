@@ -175,7 +175,9 @@ func incomparable(r *rig, said string) bool {
 		strings.Contains(said, lostTransaction) || r.server.Kind == upstream.Postgres18 && strings.Contains(said, "Ready T")
 }
 
-// seeds are FRESHET_SEED, or as many as FRESHET_ROUNDS says, or n.
+// seeds are FRESHET_SEED, or as many new ones as FRESHET_ROUNDS says, or the
+// first n: the same for every run, so that a change to the code is what a
+// failure speaks of.
 func seeds(t *testing.T, n int) (out []uint64) {
 	t.Helper()
 	if s := os.Getenv("FRESHET_SEED"); s != "" {
@@ -185,10 +187,10 @@ func seeds(t *testing.T, n int) (out []uint64) {
 		}
 		return []uint64{seed}
 	}
+	start := uint64(1)
 	if m, err := strconv.Atoi(os.Getenv("FRESHET_ROUNDS")); err == nil {
-		n = m
+		n, start = m, uint64(time.Now().UnixNano())/1000
 	}
-	start := uint64(time.Now().UnixNano()) / 1000
 	for i := range uint64(n) {
 		out = append(out, start+i)
 	}

@@ -133,16 +133,35 @@ func (h *handler) goNative(asked bool) {
 	if asked {
 		undo = nil
 	}
+	left := 0
+	arrived := func() {
+		if left--; left == 0 {
+			h.nativeIs.arrived()
+		}
+	}
 	h.statements.all(func(s *statement) {
-		h.native, h.nativeIs = true, presence{sure: asked, batch: h.statements.batch}
-		h.push(pg.ReplyClose, action, &op{})
-		h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
-		h.sendOwnParse(s.name, s, action, &op{undo: undo, done: h.nativeIs.arrived})
+		left++
+		h.native, h.nativeIs.sure = true, false
+		h.parseUnderOwnName(s, action, undo, arrived)
 		if alone {
 			h.pushSync(pg.ActionHide, &op{})
 			h.send(pg.Sync.Append(nil))
 		}
 	})
+}
+
+// parseUnderOwnName gives the link a statement under the client's name, and
+// looks whether the columns are still those that the client's Parse found: a
+// server would refuse it then. decided is called once that is known.
+func (h *handler) parseUnderOwnName(s *statement, action pg.Action, undo, decided func()) {
+	s.outdated = false
+	h.push(pg.ReplyClose, action, &op{})
+	h.send((&pg.Close{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
+	h.sendOwnParse(s.name, s, action, &op{undo: undo})
+	h.push(pg.ReplyDescribe, action, &op{done: decided, undo: decided, seen: collect(func(d []byte) {
+		s.outdated = s.description != nil && !sameColumns(s.description, d)
+	})})
+	h.send((&pg.Describe{Target: pg.TargetStatement, Name: []byte(s.name)}).Append(nil))
 }
 
 // forgetAll: DISCARD ALL or DEALLOCATE ALL. The statements are gone at once

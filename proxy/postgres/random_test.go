@@ -3,12 +3,10 @@ package postgres_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -23,20 +21,7 @@ import (
 func TestRandomSessions(t *testing.T) {
 	r := newRig(t, proxy.Config{Loops: 1, MaxLinks: 4})
 	admin := setUp(t, r)
-	seeds := []uint64{}
-	if s := os.Getenv("FRESHET_SEED"); s != "" {
-		seed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seeds = append(seeds, seed)
-	} else {
-		start := uint64(time.Now().UnixNano()) / 1000
-		for i := range uint64(rounds()) {
-			seeds = append(seeds, start+i)
-		}
-	}
-	for _, seed := range seeds {
+	for _, seed := range append(seeds(t, 25), altered...) {
 		const sessions = 3
 		want := playRandom(t, r, admin, seed, sessions, false)
 		if want == nil {
@@ -58,12 +43,9 @@ func TestRandomSessions(t *testing.T) {
 	}
 }
 
-func rounds() int {
-	if n, err := strconv.Atoi(os.Getenv("FRESHET_ROUNDS")); err == nil {
-		return n
-	}
-	return 25
-}
+// altered is a seed in which a session prepares a statement, changes its
+// table, and speaks of statements in SQL on another link.
+var altered = []uint64{1796058197611856}
 
 // playRandom plays one seed and returns what was said in each turn.
 func playRandom(t *testing.T, r *rig, admin *peer, seed uint64, sessions int, through bool) [][]string {

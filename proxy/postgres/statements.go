@@ -31,6 +31,9 @@ type statement struct {
 	// reads its literals then ('02/01/2024' by DateStyle), whatever is set later.
 	// 0: it has none.
 	context uint64
+	// outdated: under its own name on the link (native) it was parsed when its
+	// columns were no more what the client's Parse found.
+	outdated bool
 }
 
 // presence says how sure it is that a link has what was sent there: until the
@@ -176,6 +179,8 @@ func (h *handler) onLink(s *statement) (name string, at place) {
 	switch {
 	case s.name == "":
 		return "", h.unnamedOnLink(ls, s)
+	case h.native && s.outdated:
+		return s.name, placeChanged
 	case h.native:
 		return s.name, placeHere
 	}
