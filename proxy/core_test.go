@@ -103,7 +103,7 @@ func startCore(t *testing.T, c Config, p *pipe, serve func(net.Conn)) (*Server, 
 		c.MaxConnections = 100
 	}
 	s := &Server{config: c, log: slog.New(slog.DiscardHandler), sessions: map[uint64]*Session{}}
-	u := &Upstream{Protocol: p, Listen: address, log: s.log, ConnectTimeout: 5 * time.Second, linkWait: c.LinkWait, mode: CacheOff}
+	u := &Upstream{Protocol: p, Listen: address, log: s.log, ConnectTimeout: 5 * time.Second, linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}, mode: CacheOff}
 	s.upstreams = []*Upstream{u}
 	s.engine = &engine{server: s, loops: map[gnet.EventLoop]*Loop{}, booted: make(chan gnet.Engine, 1)}
 	ended := make(chan error, 1)

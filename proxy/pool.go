@@ -15,12 +15,14 @@ import (
 var ErrPoolTimeout = errors.New("no upstream connection came free in time")
 
 // pool is one loop's links to one upstream. A link never leaves its loop, so
-// a forwarded statement costs one hop; the price is that each loop has its
-// own share of --max-links.
+// a forwarded statement costs one hop; what moves between loops is the room for
+// one, see budget.
 type pool struct {
 	loop     *Loop
 	upstream *Upstream
-	limit    int
+	budget   *budget
+	share    int // an equal one of --max-links
+	granted  int // places that were handed over and not used yet
 
 	idle    map[string][]*Link // newest last
 	links   map[*Link]struct{}
@@ -33,7 +35,7 @@ type pool struct {
 }
 
 func newPool(l *Loop, u *Upstream) *pool {
-	return &pool{loop: l, upstream: u, limit: l.server.config.linkShare(l.index), idle: map[string][]*Link{}, links: map[*Link]struct{}{}}
+	return &pool{loop: l, upstream: u, budget: &u.budget, share: l.server.config.linkShare(l.index), idle: map[string][]*Link{}, links: map[*Link]struct{}{}}
 }
 
 // acquire gives the session a link with its wantKey: at once, or by LinkReady.
@@ -57,12 +59,29 @@ func (p *pool) acquire(s *Session) bool {
 // links of other keys.
 func (p *pool) fill() {
 	for p.dialing < len(p.waiters) && !p.paused {
-		if len(p.links)+p.dialing >= p.limit && !p.closeIdle() {
+		if !p.place() {
 			return
 		}
 		p.dialing++
 		go p.dial(p.waiters[p.dialing-1].wantKey)
 	}
+	if p.dialing >= len(p.waiters) {
+		p.budget.sated(p)
+		for ; p.granted > 0; p.granted-- {
+			p.budget.put()
+		}
+	}
+}
+
+// place takes room for one more link.
+func (p *pool) place() bool {
+	if p.granted > 0 {
+		p.granted--
+		return true
+	}
+	// An idle link of another key gives way first: its place may go to a pool
+	// that was hungry before, and ours is then the next.
+	return p.budget.take(p) || p.closeIdle() && p.budget.take(p)
 }
 
 // closeIdle closes one idle link and tells whether there was one.
@@ -74,7 +93,7 @@ func (p *pool) closeIdle() bool {
 		l := list[0]
 		p.idle[key] = list[1:]
 		p.idleCount.Add(-1)
-		delete(p.links, l)
+		p.drop(l)
 		l.sock.Close()
 		return true
 	}
@@ -94,6 +113,7 @@ func (p *pool) dial(key string) {
 func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 	if err != nil {
 		p.dialing--
+		p.budget.put()
 		if upstreamFull(err) && (len(p.links) > 0 || p.dialing > 0) {
 			p.crowded()
 			return
@@ -107,7 +127,7 @@ func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 	p.links[l] = struct{}{}
 	if err := p.loop.enroll(conn, l.sock); err != nil {
 		p.dialing--
-		delete(p.links, l)
+		p.drop(l)
 		p.refuse(key, fmt.Errorf("enrol link: %w", err))
 	}
 }
@@ -144,7 +164,7 @@ func (p *pool) reap() {
 			l := list[0]
 			list = list[1:]
 			p.idleCount.Add(-1)
-			delete(p.links, l)
+			p.drop(l)
 			l.sock.Close()
 		}
 		if len(list) == 0 {
@@ -163,6 +183,12 @@ func (p *pool) arrived(l *Link) {
 
 // free hands a link without state to the oldest waiter, or keeps it.
 func (p *pool) free(l *Link) {
+	if len(p.links) > p.share && p.budget.wanted() {
+		p.drop(l)
+		l.sock.Close()
+		p.fill()
+		return
+	}
 	for i, s := range p.waiters {
 		if s.wantKey == l.Key {
 			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
@@ -191,7 +217,9 @@ func (p *pool) release(l *Link) {
 	l.sock.unpark()
 	p.busyCount.Add(-1)
 	if l.sock.done || l.sock.closing || len(l.sock.held) > 0 {
+		p.drop(l)
 		l.sock.Close()
+		p.fill()
 		return
 	}
 	p.free(l)
@@ -229,6 +257,7 @@ func (p *pool) forget(s *Session) bool {
 		if w == s {
 			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
 			s.stopWaiting()
+			p.fill()
 			return true
 		}
 	}
@@ -240,7 +269,7 @@ func (p *pool) lost(l *Link) {
 	if _, ok := p.links[l]; !ok {
 		return
 	}
-	delete(p.links, l)
+	p.drop(l)
 	list := p.idle[l.Key]
 	for i, other := range list {
 		if other == l {

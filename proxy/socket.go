@@ -182,15 +182,16 @@ func (s *Socket) attach(c gnet.Conn) {
 // consume offers the owner what is held and what is new.
 func (s *Socket) consume(in []byte) {
 	if len(s.held) > 0 {
-		s.held = append(s.held, in...)
-		n := s.owner.received(s.held)
+		// Not held while it is looked at: a link given back meanwhile is judged
+		// by what is left on it.
+		all := append(s.held, in...)
+		s.held = nil
+		n := s.owner.received(all)
 		if s.done {
 			return
 		}
-		rest := copy(s.held, s.held[n:])
-		s.held = s.held[:rest]
-		if rest == 0 {
-			s.held = nil
+		if rest := copy(all, all[n:]); rest > 0 {
+			s.held = all[:rest]
 		}
 		return
 	}

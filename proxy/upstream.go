@@ -46,6 +46,7 @@ type Upstream struct {
 	mode         CacheMode
 	maxStaleness time.Duration
 	linkWait     time.Duration
+	budget       budget
 	stats        upstreamStats
 	contexts     contexts
 	feedOff      string // why, when Feed is nil
@@ -108,7 +109,7 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	}
 	u := &Upstream{Target: t, Listen: uc.Listen, Protocol: proto, ConnectTimeout: t.ConnectTimeout,
 		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness,
-		linkWait: c.LinkWait}
+		linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}}
 	if err := u.connect(ctx); err != nil {
 		return nil, fmt.Errorf("upstream %s://%s@%s/%s: %w", t.URL.Scheme, t.User, t.Address(), t.Database, t.Explain(ctx, err))
 	}

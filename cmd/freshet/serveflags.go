@@ -48,7 +48,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.http, "http", defaultHTTP, "health and metrics; off for none")
 	fs.StringVar(&f.store, "store", "file:./freshet-data", "where saved queries live: file:DIR")
 	fs.StringVar(&f.feed, "feed", "auto", "auto, or off: only caches WITH (TTL …) are kept")
-	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream for the clients' statements, shared out to the loops")
+	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream for the clients' statements")
 	fs.IntVar(&f.clients, "max-connections", 0, "client connections (default below the descriptor limit)")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")

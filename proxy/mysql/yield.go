@@ -10,13 +10,16 @@ import (
 // A session holds its link after an error, a warning or a write, because the
 // next statement may be SHOW WARNINGS or SELECT ROW_COUNT(). Most never ask. So
 // that idle sessions cannot keep others from working, one that holds its link
-// for nothing else gives it up when another session of its loop has waited for
-// yieldAfter, and after a write alone within countFor. Should it then ask for
+// for nothing else gives it up when another session has waited for
+// yieldAfter (of another loop: ten times that), and after a write alone within countFor. Should it then ask for
 // what nothing but the link can tell, it gets an error instead of a wrong
 // answer.
 const (
 	yieldAfter = 2 * time.Millisecond
 	countFor   = 500 * time.Millisecond
+	// elsewhereAfter is after how many waits of yieldAfter, and how often, a
+	// session of another loop is asked.
+	elsewhereAfter = 10
 )
 
 // rest leaves the link with a session that holds it softly. It always tells
@@ -86,6 +89,19 @@ func (sh *shared) oldest(l *proxy.Loop) *handler {
 	return h
 }
 
+// oldestElsewhere does so for the session of some other loop.
+func (sh *shared) oldestElsewhere(l *proxy.Loop) *handler {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for other, list := range sh.yield {
+		if other != l && len(list) > 0 {
+			sh.yield[other] = list[1:]
+			return list[0]
+		}
+	}
+	return nil
+}
+
 // crowded says whether some session of the loop waits for a link.
 func (sh *shared) crowded(l *proxy.Loop) bool {
 	if sh.waits.Load() == 0 {
@@ -111,6 +127,7 @@ func (sh *shared) waiting(h *handler) {
 	ticket := sh.tickets.Add(1)
 	h.waits = ticket
 	sh.countWaiter(h.s.Loop, 1)
+	rounds := 0
 	var again func()
 	again = func() {
 		h.s.Post(func() {
@@ -120,6 +137,12 @@ func (sh *shared) waiting(h *handler) {
 			for other := sh.oldest(h.s.Loop); other != nil; other = sh.oldest(h.s.Loop) {
 				if other.giveUp() {
 					break
+				}
+			}
+			if rounds++; rounds%elsewhereAfter == 0 {
+				// An idle link of another loop makes room for one of this.
+				if other := sh.oldestElsewhere(h.s.Loop); other != nil {
+					other.s.Post(func() { other.giveUp() })
 				}
 			}
 			time.AfterFunc(yieldAfter, again)
