@@ -311,3 +311,9 @@ func (s *Session) InTransaction(st *planner.Statement) {
 
 // Malformed counts bytes that are not the protocol.
 func (s *Session) Malformed() { s.lane.stats.errors.add(1) }
+
+// Caches tells whether the session may be answered from memory at all.
+func (s *Session) Caches() bool {
+	u := s.Upstream
+	return !s.CacheOff && u.Store != nil && u.mode != CacheOff && u.Feed != nil
+}

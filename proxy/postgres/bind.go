@@ -77,6 +77,9 @@ func (h *handler) hideUnnamed(name []byte) {
 }
 
 func (h *handler) setPortal(portal []byte, s *statement) {
+	if len(portal) == 0 {
+		h.ghost = nil
+	}
 	if h.portals == nil {
 		h.portals = map[string]*statement{}
 	}

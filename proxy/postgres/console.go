@@ -108,7 +108,7 @@ func (h *handler) consoleRun(u *found, text []byte) bool {
 			}
 			out = appendDescription(out, r)
 		}
-		h.s.Write(append(appendResult(out, r), readyIdle...))
+		h.s.Write(append(appendResult(out, r), h.ready()...))
 	})
 }
 

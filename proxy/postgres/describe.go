@@ -13,7 +13,7 @@ func (h *handler) describe(body, frame []byte) bool {
 		return h.forwardRaw(pg.ReplyDescribe, frame)
 	}
 	if m.Target == pg.TargetPortal {
-		return h.describePortal(frame)
+		return h.describePortal(m.Name, frame)
 	}
 	if h.tx == pg.TxFailed && h.replies.Len() > 0 {
 		h.awaitAnswers()
@@ -39,8 +39,8 @@ func (h *handler) describe(body, frame []byte) bool {
 	return true
 }
 
-func (h *handler) describePortal(frame []byte) bool {
-	if !h.upstream() {
+func (h *handler) describePortal(name, frame []byte) bool {
+	if !h.upstream() || !h.haunt(name) {
 		return false
 	}
 	o := &op{}

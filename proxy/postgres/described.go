@@ -126,7 +126,7 @@ func (h *handler) answerLook(u *found, description []byte) {
 		h.s.Write(description)
 	}
 	if !u.flush {
-		h.s.Write(readyIdle)
+		h.s.Write(h.ready())
 	}
 }
 

@@ -21,15 +21,18 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	if changesCode(o, text) {
 		o.done = both(o.done, h.codeChanged)
 	}
-	switch classOf(o.st) {
-	case planner.ClassRead:
+	if classOf(o.st) == planner.ClassRead {
 		// A read in a transaction may show what the feed has not applied; once
 		// the transaction is over, no older answer is to follow.
-		h.wrote = h.wrote || h.tx != pg.TxIdle
+		h.wrote = h.wrote || h.tx != pg.TxIdle && !h.calm
 		if !plainRead(o.st) {
+			h.disturbs()
 			h.runsCode(ls, o, text)
 		}
 		return
+	}
+	h.disturbs()
+	switch classOf(o.st) {
 	case planner.ClassTransaction:
 		// The class is that of the most severe of the text's statements.
 		if several(text) {

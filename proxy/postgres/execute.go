@@ -10,7 +10,7 @@ func (h *handler) execute(body, frame []byte) bool {
 	if m.Decode(body) != nil {
 		return h.forwardRaw(pg.ReplyExecute, frame)
 	}
-	if !h.upstream() {
+	if !h.upstream() || !h.haunt(m.Portal) {
 		return false
 	}
 	o := &op{}

@@ -40,7 +40,8 @@ func (h *handler) LinkLost(err error) {
 // noLink tells the client why there is no link: its statement fails, the
 // session lives on.
 func (h *handler) noLink(err error) {
-	fatal := h.stage == stageGreet
+	// A client that believes in its transaction would go on in none.
+	fatal := h.stage == stageGreet || h.held != nil
 	severity := pg.SeverityError
 	if fatal {
 		severity = pg.SeverityFatal

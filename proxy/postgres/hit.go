@@ -34,6 +34,7 @@ type claim struct {
 var (
 	readyIdle  = (&pg.ReadyForQuery{Status: pg.TxIdle}).Append(nil)
 	boundOnly  = pg.BindComplete.Append(nil)
+	readyOpen  = (&pg.ReadyForQuery{Status: pg.TxOpen}).Append(nil)
 	parsedOnly = pg.ParseComplete.Append(nil)
 	parsedAnd  = pg.BindComplete.Append(pg.ParseComplete.Append(nil))
 )
@@ -50,7 +51,14 @@ func (h *handler) unit(in []byte) (used int, _ verdict) {
 	case shapeMore:
 		return 0, unitWait
 	case shapeRun:
+		if h.transactRun(u) {
+			return u.size, unitDone
+		}
 		return h.run(u)
+	case shapeOther:
+		if h.transactRun(u) {
+			return u.size, unitDone
+		}
 	case shapeLook:
 		return h.look(u)
 	}
@@ -61,6 +69,8 @@ func (h *handler) unit(in []byte) (used int, _ verdict) {
 func (h *handler) run(u *found) (int, verdict) {
 	text, oids, s := u.parse.Text, u.parse.OIDs, h.statements.get(u.name)
 	switch {
+	case h.tx != pg.TxIdle && len(u.bind.Portal) > 0:
+		return 0, unitForward // named portals outlive a batch within a transaction
 	case !h.cacheable(), !u.hasParse && s != nil && h.otherSettings(s) && consoleKind(s.text) == notConsole:
 		return h.runForward(u, s)
 	case u.hasParse && len(u.name) > 0 && (s != nil || h.native):
@@ -126,9 +136,10 @@ func (h *handler) answerRun(u *found, value []byte) {
 		before = parsedAnd
 		h.parsedHere(u)
 	}
+	h.leavesPortal(u)
 	h.s.Write(before)
 	h.s.Write(value)
-	h.s.Write(readyIdle)
+	h.s.Write(h.ready())
 }
 
 // parsedHere notes a Parse that was answered without the link. A text that

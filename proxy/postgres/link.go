@@ -40,6 +40,9 @@ func (h *handler) upstream() bool {
 	if !h.linkReady {
 		h.adopt()
 	}
+	if h.linkReady && h.held != nil {
+		h.openHeld()
+	}
 	return h.linkReady
 }
 
@@ -90,12 +93,15 @@ func (h *handler) ownQuery(text string, seen func(kind byte, body []byte)) {
 // link, its state is asked for where it may have changed, and the link is given
 // back unless something on it is the session's.
 func (h *handler) settle() {
-	if h.stage != stageReady || h.s.Link == nil || !h.replies.Idle() || h.batch || h.tx != pg.TxIdle {
+	if h.stage != stageReady || h.s.Link == nil || !h.replies.Idle() || h.batch {
 		return
 	}
-	if h.wrote {
+	if h.wrote && (h.tx == pg.TxIdle || h.calm) {
 		h.wrote = false
 		h.s.Wrote()
+	}
+	if !h.resting() {
+		return
 	}
 	h.link().trusted()
 	h.review()
@@ -115,7 +121,7 @@ func (h *handler) settle() {
 
 // tidy gives the link back if it can.
 func (h *handler) tidy() {
-	if h.s.Link == nil || h.holding || h.waiting || !h.replies.Idle() || h.batch || h.tx != pg.TxIdle || h.stage != stageReady {
+	if h.s.Link == nil || h.holding || h.waiting || !h.replies.Idle() || h.batch || !h.resting() || h.stage != stageReady {
 		return
 	}
 	if h.s.Link.PinnedBy = h.pinnedBy(); h.s.Link.PinnedBy == "" {
@@ -147,7 +153,7 @@ func (h *handler) pinnedBy() string {
 }
 
 func (h *handler) mayRelease() bool {
-	return h.stage == stageReady && h.tx == pg.TxIdle && !h.batch && h.linkReady && h.pinnedBy() == ""
+	return h.stage == stageReady && h.resting() && !h.batch && h.linkReady && h.pinnedBy() == ""
 }
 
 // release gives the link back. Statements that were prepared while the session

@@ -258,6 +258,7 @@ func TestUpstreamGone(t *testing.T) {
 	r := rigOn(t, ownServer(t), proxy.Config{})
 	p := r.peer(t, true)
 	p.ask("begin")
+	p.ask("select pg_backend_pid()")
 	idle := r.peer(t, true)
 	if err := r.server.Kill(); err != nil {
 		t.Fatal(err)

@@ -40,6 +40,9 @@ func (h *handler) queryHere(text []byte) (done, ok bool) {
 		h.answerQuery(value)
 		return true, true
 	}
+	if h.transactQuery(text) {
+		return true, true
+	}
 	if h.cacheable() && len(text) <= maxPlanned {
 		k := append(h.s.Key(keyQuery, h.context), text...)
 		value, ok := h.s.Lookup(k)
@@ -77,8 +80,9 @@ func (h *handler) queryHere(text []byte) (done, ok bool) {
 
 func (h *handler) answerQuery(value []byte) {
 	h.statements.set("", nil) // a simple query ends the unnamed statement
+	h.losesPortal()
 	h.s.Write(value)
-	h.s.Write(readyIdle)
+	h.s.Write(h.ready())
 }
 
 // noteForwarded notes a statement that goes upstream without a look at the
@@ -110,6 +114,7 @@ func (h *handler) sendQuery(frame, text []byte, st *planner.Statement, c *captur
 // session's and the link's, whatever comes of it.
 func (h *handler) pushQuery(o *op) {
 	h.link().loseUnnamed()
+	h.ghost = nil
 	c := h.statements.change("", nil)
 	o.done = both(o.done, func() { h.statements.confirm(c) })
 	o.dropped = both(o.undo, func() { h.statements.cancel(c) })

@@ -179,7 +179,14 @@ func (h *handler) readyAgain(r pg.Reply[*op], body []byte) {
 	if m.Decode(body) != nil {
 		return
 	}
+	if h.held != nil {
+		return // of our own: the link knows nothing of the client's transaction yet
+	}
 	h.tx = m.Status
+	h.calm = h.calm && m.Status == pg.TxOpen
+	if m.Status == pg.TxIdle {
+		h.ghost = nil
+	}
 	if h.recodes && m.Status == pg.TxIdle {
 		h.recodes = false
 		h.s.Upstream.Planner.HiddenChanged()
@@ -188,7 +195,7 @@ func (h *handler) readyAgain(r pg.Reply[*op], body []byte) {
 		clear(h.portals)
 	}
 	if r.Ref.capture != nil {
-		r.Ref.capture.end(m.Status == pg.TxIdle)
+		r.Ref.capture.end(m.Status == pg.TxIdle || h.calm)
 	}
 	if r.Action == pg.ActionForward {
 		h.s.Completed()

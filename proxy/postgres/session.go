@@ -38,7 +38,12 @@ type handler struct {
 	// code there is (hidden.go).
 	ranCode, called, unnamed, recodes bool
 
-	tx      pg.TxStatus
+	tx pg.TxStatus // as the client knows it
+	// held is a BEGIN that has not gone upstream. calm: the transaction is READ
+	// COMMITTED and has only read; see lazy.go.
+	held    []byte
+	calm    bool
+	ghost   *ghost // nil: the unnamed portal is the link's
 	replies pg.Replies[*op]
 	// batch: extended messages were sent upstream that no Sync has ended, or not
 	// for certain (see batch.go). extended counts those messages.
@@ -238,10 +243,11 @@ func (h *handler) ignored(kind byte) bool {
 	return h.skipToSync || h.replies.Skipping()
 }
 
-// quiet: nothing is owed to the client, no transaction or batch is open, and
-// the context is known, so an answer from memory would come in its turn.
+// quiet: nothing is owed to the client, no transaction that matters or batch is
+// open, and the context is known, so an answer from memory would come in its
+// turn.
 func (h *handler) quiet() bool {
-	return h.replies.Idle() && h.tx == pg.TxIdle && !h.batch && !h.dirty && !h.asking && !h.passthrough
+	return h.replies.Idle() && (h.tx == pg.TxIdle || h.calm && h.tx == pg.TxOpen) && !h.batch && !h.dirty && !h.asking && !h.passthrough
 }
 
 // cacheable: a quiet session whose answers can be known from its context.

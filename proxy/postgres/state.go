@@ -21,6 +21,7 @@ type state struct {
 	searchPath      string
 	standardStrings string // standard_conforming_strings
 	encoding        string // client_encoding
+	isolation       string // default_transaction_isolation
 	role            string // "" or the role and user that SET ROLE and the like have made of the session
 	// pins says in words what cannot be moved to another link, or "".
 	pins string
@@ -52,10 +53,11 @@ func stateQuery(prefix, user string, customs []string) string {
 		` CASE WHEN EXISTS (SELECT 1 FROM pg_catalog.pg_cursors) THEN 'cursors' END),` +
 		` pg_catalog.pg_my_temp_schema() OPERATOR(pg_catalog.<>) 0::pg_catalog.oid AND EXISTS (SELECT 1 FROM pg_catalog.pg_class AS c WHERE c.relnamespace OPERATOR(pg_catalog.=) pg_catalog.pg_my_temp_schema()),` +
 		` (SELECT pg_catalog.string_agg(pg_catalog.encode(pg_catalog.convert_to(p.name, 'UTF8'), 'hex'), ',') FROM pg_catalog.pg_prepared_statements AS p WHERE NOT pg_catalog.starts_with(p.name, ` + literal(prefix) + `)),` +
-		` (SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_statements AS p WHERE pg_catalog.starts_with(p.name, ` + literal(prefix) + `))`
+		` (SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_statements AS p WHERE pg_catalog.starts_with(p.name, ` + literal(prefix) + `)),` +
+		` pg_catalog.current_setting('default_transaction_isolation')`
 }
 
-const stateColumns = 9
+const stateColumns = 10
 
 // literal quotes a string in a way that holds whatever
 // standard_conforming_strings is.
@@ -74,7 +76,7 @@ func readState(row [][]byte) (state, error) {
 	}
 	s := state{
 		settings: string(row[0]), searchPath: string(row[1]), standardStrings: string(row[2]), encoding: string(row[3]),
-		role: string(row[4]), pins: string(row[5]), temporary: string(row[6]) == "t", ours: string(row[8]),
+		role: string(row[4]), pins: string(row[5]), temporary: string(row[6]) == "t", ours: string(row[8]), isolation: string(row[9]),
 	}
 	if len(row[7]) > 0 {
 		for h := range strings.SplitSeq(string(row[7]), ",") {

@@ -11,8 +11,8 @@ func (h *handler) sync(frame []byte) bool {
 		h.s.Write(readyIdle)
 		return true
 	}
-	if h.s.Link == nil || h.quiet() && !h.linkReady {
-		h.s.Write(readyIdle)
+	if h.s.Link == nil || h.held != nil || h.quiet() && !h.linkReady {
+		h.s.Write(h.ready())
 		return true
 	}
 	o := &op{}

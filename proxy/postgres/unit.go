@@ -20,11 +20,13 @@ type found struct {
 	size     int
 	parse    pg.Parse
 	bind     pg.Bind // only if run
+	bound    []byte  // the Bind's body
 	name     []byte  // of the statement
 	hasParse bool
 	run      bool
 	describe bool
 	flush    bool // ends with Flush
+	open     bool // a run that no Sync ends
 }
 
 // shape is what looking for a unit came to.
@@ -34,6 +36,7 @@ const (
 	shapeNone shape = iota // nothing that starts here is a unit
 	shapeMore              // what is there could become one
 	shapeRun
+	shapeOther // a run of some rows only, or one with something behind it that is no Sync
 	shapeLook
 )
 
@@ -43,7 +46,7 @@ const maxUnit = 256 << 10
 // match looks for a unit at the head of in. It judges only the messages'
 // layout: names, formats and the rest are for the caller.
 func (u *found) match(in []byte) shape {
-	u.size, u.hasParse, u.run, u.describe, u.flush = 0, false, false, false, false
+	u.size, u.hasParse, u.run, u.describe, u.flush, u.open = 0, false, false, false, false, false
 	kind, body, step := u.step(in)
 	if step == shapeNone && kind == pg.TypeParse {
 		if u.parse.Decode(body) != nil {
@@ -86,7 +89,7 @@ func (u *found) matchRun(in, body []byte) shape {
 	if u.hasParse && !bytes.Equal(u.bind.Statement, u.parse.Name) {
 		return shapeNone
 	}
-	u.run, u.name = true, u.bind.Statement
+	u.run, u.name, u.bound = true, u.bind.Statement, body
 	kind, body, step := u.step(in)
 	if step == shapeNone && kind == pg.TypeDescribe {
 		var d pg.Describe
@@ -100,17 +103,21 @@ func (u *found) matchRun(in, body []byte) shape {
 		return shapeMore
 	}
 	var e pg.Execute
-	if kind != pg.TypeExecute || e.Decode(body) != nil || !e.Unlimited() || !bytes.Equal(e.Portal, u.bind.Portal) {
+	if kind != pg.TypeExecute || e.Decode(body) != nil || !bytes.Equal(e.Portal, u.bind.Portal) {
 		return shapeNone
 	}
+	size := u.size
 	kind, _, step = u.step(in)
 	switch {
 	case step == shapeMore:
 		return shapeMore
-	case kind == pg.TypeSync:
+	case kind == pg.TypeSync && e.Unlimited():
 		return shapeRun
+	case kind == pg.TypeSync:
+		return shapeOther
 	}
-	return shapeNone
+	u.size, u.open = size, true
+	return shapeOther
 }
 
 func (u *found) matchLook(in []byte, kind byte, body []byte) shape {
