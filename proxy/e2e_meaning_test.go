@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"database/sql"
 	"fmt"
 	"strings"
 	"testing"
@@ -109,4 +110,50 @@ func fresh(t *testing.T, r *rig, c querier, q string) {
 			t.Error("it was right before: " + what)
 		}
 	}
+}
+
+// A text search configuration and its dictionaries are named by strings, and
+// decide what immutable functions answer.
+func TestTextSearchConfigurationsChange(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		if !r.postgres() {
+			t.Skip("PostgreSQL's")
+		}
+		tb := r.table(t, "id INT PRIMARY KEY, v INT", "1,1")
+		mustExec(t, r.direct, "CREATE TEXT SEARCH DICTIONARY d_"+tb+" (TEMPLATE = snowball, Language = english)")
+		mustExec(t, r.direct, "CREATE TEXT SEARCH CONFIGURATION c_"+tb+" (COPY = pg_catalog.english)")
+		t.Cleanup(func() {
+			mustExec(t, r.direct, "DROP TEXT SEARCH CONFIGURATION IF EXISTS c_"+tb)
+			mustExec(t, r.direct, "DROP TEXT SEARCH DICTIONARY IF EXISTS d_"+tb)
+		})
+		// A plan that a server keeps for a prepared statement knows nothing of such
+		// changes itself.
+		c := conn(t, r.open(t, "default_query_exec_mode=simple_protocol"))
+		direct, err := sql.Open(r.server.Driver(), r.server.DSN()+"&default_query_exec_mode=simple_protocol")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { direct.Close() })
+		simple := *r
+		simple.direct = direct
+		queries := []string{
+			"SELECT to_tsvector('c_" + tb + "', 'the dogs') FROM " + tb + " WHERE id = 1",
+			"SELECT count(*) FROM " + tb + " WHERE to_tsvector('c_" + tb + "', 'the dogs') @@ to_tsquery('c_" + tb + "', 'the & dogs')",
+			"SELECT ts_lexize('d_" + tb + "', 'dogs') FROM " + tb + " WHERE id = 1",
+		}
+		for _, step := range []string{
+			"ALTER TEXT SEARCH CONFIGURATION c_" + tb + " ALTER MAPPING FOR asciiword WITH simple",
+			"ALTER TEXT SEARCH CONFIGURATION c_" + tb + " ALTER MAPPING FOR asciiword WITH d_" + tb,
+			"ALTER TEXT SEARCH DICTIONARY d_" + tb + " (StopWords = english)",
+			"DROP TEXT SEARCH CONFIGURATION c_" + tb,
+		} {
+			for _, q := range queries {
+				hits(t, c, q)
+			}
+			mustExec(t, direct, step)
+			for _, q := range queries {
+				fresh(t, &simple, c, q)
+			}
+		}
+	})
 }

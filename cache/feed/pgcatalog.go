@@ -42,7 +42,8 @@ const pgPrintsSQL = `SELECT coalesce(string_agg(concat_ws(':', c.oid, ` + pgPrin
 
 // pgWorldSQL is the fingerprint of what belongs to no followed table: views
 // with their privileges, their columns' names and what could take a view's place, functions,
-// operators, casts and collations made by users, schemas, roles with their
+// operators, casts, conversions and collations made by users, how text is taken
+// apart for searching, schemas, roles with their
 // members, and settings that sessions begin with.
 const pgWorldSQL = `SELECT md5(concat_ws('|',
 	(SELECT string_agg(concat_ws(':', v.oid, v.xmin, (SELECT count(*) FROM pg_class o WHERE o.relname = v.relname AND o.relpersistence <> 't')), ','
@@ -55,6 +56,10 @@ const pgWorldSQL = `SELECT md5(concat_ws('|',
 	(SELECT concat_ws(':', count(*), sum(o.oid::bigint), sum(o.xmin::text::bigint)) FROM pg_operator o WHERE o.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(k.oid::bigint), sum(k.xmin::text::bigint)) FROM pg_cast k WHERE k.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(l.oid::bigint), sum(l.xmin::text::bigint)) FROM pg_collation l WHERE l.oid >= 16384),
+	(SELECT concat_ws(':', count(*), sum(v.oid::bigint), sum(v.xmin::text::bigint)) FROM pg_conversion v WHERE v.oid >= 16384),
+	(SELECT concat_ws(':', count(*), sum(t.oid::bigint), sum(t.xmin::text::bigint)) FROM pg_ts_config t),
+	(SELECT concat_ws(':', count(*), sum(t.mapcfg::bigint), sum(t.xmin::text::bigint)) FROM pg_ts_config_map t),
+	(SELECT concat_ws(':', count(*), sum(t.oid::bigint), sum(t.xmin::text::bigint)) FROM pg_ts_dict t),
 	(SELECT string_agg(concat_ws(':', n.oid, n.xmin), ',' ORDER BY n.oid) FROM pg_namespace n WHERE n.nspname !~ '^pg_(toast_)?temp'),
 	(SELECT string_agg(concat_ws(':', r.oid, r.rolname, r.rolsuper, r.rolinherit, r.rolcanlogin, r.rolbypassrls), ',' ORDER BY r.oid) FROM pg_roles r),
 	(SELECT string_agg(concat_ws(':', m.roleid, m.member, m.xmin), ',' ORDER BY m.roleid, m.member, m.grantor) FROM pg_auth_members m),
