@@ -48,6 +48,8 @@ var forms = []struct {
 	{[]string{"EXPLAIN", "LAST", "STATEMENT"}, func(p *commandParser) (command, error) { return explainLast{}, p.end() }},
 	{[]string{"SET", "FRESHET", "."}, (*commandParser).setOption},
 	{[]string{"SET", "SESSION", "FRESHET", "."}, (*commandParser).setOption},
+	{[]string{"SET", "LOCAL", "FRESHET", "."}, (*commandParser).setLocalOption},
+	{[]string{"RESET", "FRESHET", "."}, (*commandParser).resetOption},
 	{[]string{"SET"}, (*commandParser).setVariable},
 	{[]string{"SELECT", "@", "@"}, (*commandParser).selectVariables},
 }
@@ -339,6 +341,28 @@ func (p *commandParser) setOption() (command, error) {
 		return p.setValue("cache")
 	case p.accept("CONSISTENCY"):
 		return p.setValue("consistency")
+	}
+	return nil, p.expected("cache or consistency")
+}
+
+// setLocalOption reads what follows SET LOCAL freshet.
+func (p *commandParser) setLocalOption() (command, error) {
+	c, err := p.setOption()
+	if o, ok := c.(setOption); ok {
+		o.local = true
+		c = o
+	}
+	return c, err
+}
+
+// resetOption reads what follows RESET freshet.
+func (p *commandParser) resetOption() (command, error) {
+	for _, option := range []string{"cache", "consistency"} {
+		if p.accept(option) {
+			c := setOption{tag: "RESET"}
+			c.parse(option, "default")
+			return c, p.end()
+		}
 	}
 	return nil, p.expected("cache or consistency")
 }

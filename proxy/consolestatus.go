@@ -177,8 +177,13 @@ func (cmd showOptions) run(_ context.Context, c *console) (*Result, error) {
 	return r, nil
 }
 
-// setOption is SET freshet.cache or SET freshet.consistency.
-type setOption struct{ apply func(*Session) }
+// setOption is SET freshet.cache or SET freshet.consistency, or RESET of one.
+// local: until the transaction ends.
+type setOption struct {
+	apply func(*Session)
+	local bool
+	tag   string // "" is SET
+}
 
 // parse reads a value and says what was expected when it is none.
 func (o *setOption) parse(option, value string) (expected string) {
@@ -207,6 +212,11 @@ func (o *setOption) parse(option, value string) (expected string) {
 
 // run posts the change before the answer, so both reach the loop in order.
 func (o setOption) run(_ context.Context, c *console) (*Result, error) {
-	c.session.Post(func() { o.apply(c.session) })
-	return &Result{Tag: "SET"}, nil
+	c.session.Post(func() {
+		if o.local && c.upstream.Target.Dialect == "postgres" { // elsewhere LOCAL means SESSION
+			c.session.saveOptions()
+		}
+		o.apply(c.session)
+	})
+	return &Result{Tag: orElse(o.tag, "SET")}, nil
 }

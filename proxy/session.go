@@ -28,6 +28,7 @@ type Session struct {
 	Last Last
 	// CacheOff is SET freshet.cache = off.
 	CacheOff bool
+	saved    *options // what SET LOCAL freshet.… has changed, until the transaction ends
 	User     string
 
 	client    *Socket
@@ -311,6 +312,32 @@ func (s *Session) InTransaction(st *planner.Statement) {
 
 // Malformed counts bytes that are not the protocol.
 func (s *Session) Malformed() { s.lane.stats.errors.add(1) }
+
+// options are what SET freshet.… changes.
+type options struct {
+	level    Level
+	cacheOff bool
+}
+
+// ResetOptions takes back every SET freshet.…: RESET ALL and the like.
+func (s *Session) ResetOptions() {
+	s.level, s.CacheOff, s.saved = s.Loop.server.level(), false, nil
+}
+
+// saveOptions keeps the options for the end of the transaction, before the
+// first SET LOCAL in it.
+func (s *Session) saveOptions() {
+	if s.saved == nil {
+		s.saved = &options{s.level, s.CacheOff}
+	}
+}
+
+// EndTransaction takes back every SET LOCAL freshet.… of the transaction.
+func (s *Session) EndTransaction() {
+	if s.saved != nil {
+		s.level, s.CacheOff, s.saved = s.saved.level, s.saved.cacheOff, nil
+	}
+}
 
 // Caches tells whether the session may be answered from memory at all.
 func (s *Session) Caches() bool {

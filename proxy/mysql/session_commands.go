@@ -62,6 +62,7 @@ func (h *handler) forget() {
 	if h.s.Link != nil {
 		h.s.DropLink()
 	}
+	h.s.ResetOptions()
 	h.hold, h.owed = 0, owed{}
 	h.status, h.between = h.base.status, true
 	h.settings = nil

@@ -35,6 +35,8 @@ var consoleStarts = []struct {
 	{"flush all caches", consoleTag},
 	{"set freshet", consoleTag},
 	{"set session freshet", consoleTag},
+	{"set local freshet", consoleTag},
+	{"reset freshet", consoleTag},
 }
 
 // consoleKind looks at a text's first words.
@@ -69,6 +71,9 @@ func (h *handler) offerConsole(text []byte, done func(*proxy.Result)) bool {
 	h.waiting = true
 	ok := h.s.Console(text, h.state.scope(h.s.Upstream, h.database), func(r *proxy.Result) {
 		h.waiting = false
+		if h.tx == pg.TxIdle {
+			h.s.EndTransaction() // SET LOCAL outside one changes nothing
+		}
 		if h.stage == stageReady {
 			done(r)
 		}

@@ -63,6 +63,9 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 	if forgetsPrepared(text) {
 		h.forgetAll(ls, o)
 	}
+	if resetsAll(text) {
+		o.done = both(o.done, h.s.ResetOptions)
+	}
 }
 
 // several tells whether a text may hold more than one statement.
@@ -342,6 +345,17 @@ func speaksOfPrepared(text []byte) (found bool) {
 		}
 		previous = string(w)
 		return !found || previous == "deallocate" || previous == "prepare"
+	})
+	return found
+}
+
+// resetsAll: the text has RESET ALL or DISCARD ALL.
+func resetsAll(text []byte) (found bool) {
+	last := ""
+	words(text, func(w []byte, before byte) bool {
+		found = before == 'w' && string(w) == "all" && (last == "reset" || last == "discard")
+		last = string(w)
+		return !found
 	})
 	return found
 }

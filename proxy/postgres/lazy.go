@@ -46,6 +46,7 @@ func (h *handler) transactHere(text []byte) (tag string, ok bool) {
 	case h.held != nil:
 		if tag := endsPlainly(text); tag != "" {
 			h.held, h.calm, h.tx, h.ghost = nil, false, pg.TxIdle, nil
+			h.s.EndTransaction()
 			return tag, true
 		}
 	}

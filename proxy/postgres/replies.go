@@ -186,6 +186,7 @@ func (h *handler) readyAgain(r pg.Reply[*op], body []byte) {
 	h.calm = h.calm && m.Status == pg.TxOpen
 	if m.Status == pg.TxIdle {
 		h.ghost = nil
+		h.s.EndTransaction()
 	}
 	if h.recodes && m.Status == pg.TxIdle {
 		h.recodes = false
