@@ -20,10 +20,19 @@ func (h *handler) rekey() {
 		return
 	}
 	h.context = h.s.Upstream.Context(h.canonicalContext(k))
-	h.dirtyReads = strings.EqualFold(h.value("transaction_isolation"), readUncommitted) || strings.EqualFold(h.value("tx_isolation"), readUncommitted)
+	h.dirtyReads, h.readCommitted = h.isolated(readUncommitted), h.isolated(readCommitted)
 	h.scope = planner.Scope{Database: h.db, User: h.s.User, SQLMode: h.value("sql_mode"), Charset: h.value("character_set_client")}
 	h.scopeID = h.s.Upstream.Planner.Scope(h.scope)
 }
+
+// isolated says whether the session's isolation level is the one.
+func (h *handler) isolated(level string) bool {
+	return strings.EqualFold(h.value("transaction_isolation"), level) || strings.EqualFold(h.value("tx_isolation"), level)
+}
+
+// readCommitted is the isolation level under which transactions that only read
+// are answered from memory.
+const readCommitted = "READ-COMMITTED"
 
 // readUncommitted is the isolation level whose answers may show what is never
 // committed: they are not kept.

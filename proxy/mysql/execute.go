@@ -53,7 +53,7 @@ func (h *handler) execute(p []byte) bool {
 // plan's number stands for text and scope at that time; the number of
 // parameters is its, so types, NULLs and values cannot run into each other.
 func (h *handler) executeKey(s *statement, e *wire.Execute) []byte {
-	k := h.s.Key(kindExecute, h.context)
+	k := h.startKey(kindExecute)
 	k = binary.LittleEndian.AppendUint64(k, s.context)
 	k = binary.LittleEndian.AppendUint64(k, s.plan.ID)
 	k = append(k, s.types[:2*s.params]...)

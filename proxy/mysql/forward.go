@@ -23,8 +23,9 @@ type expect struct {
 	fill    *cache.Fill
 	// keepable: the answer to the same read may be kept for others.
 	keepable bool
-	// began: it was sent inside a transaction.
-	began bool
+	// began: it was sent inside a transaction; wasCalm: which had only read
+	// before; calm: and has only read with it.
+	began, wasCalm, calm bool
 	// option is COM_SET_OPTION's, plus one.
 	option uint16
 	stmt   *statement
@@ -57,7 +58,8 @@ func (h *handler) forward(instead []byte, e expect) bool {
 		h.hold &^= soft
 	}
 	e.fill, h.stage.fill = h.stage.fill, nil
-	e.keepable, e.began = h.stage.keepable, h.inTransaction()
+	e.keepable, e.began, e.wasCalm = h.stage.keepable, h.inTransaction(), h.calm
+	h.disturb(&e)
 	if instead != nil {
 		h.scratch, _ = wire.AppendPacket(h.scratch[:0], 0, instead)
 		h.s.Link.Write(h.scratch)
@@ -84,15 +86,16 @@ func (h *handler) tellsWarnings(cmd wire.Command) effects {
 
 // keepsDiagnostics says whether a command leaves the warnings of the one before
 // as they are: SHOW WARNINGS does, and on MariaDB a read of no table and its
-// preparation.
+// preparation, and the end of a transaction.
 func (h *handler) keepsDiagnostics(e *expect) bool {
 	return e.cmd == wire.ComPing || e.effects&(effWarnings|effRead) == effWarnings ||
-		(h.stage.bare || e.cmd == wire.ComStmtPrepare) && h.s.Upstream.Server.Kind == "mariadb"
+		(h.stage.bare || e.cmd == wire.ComStmtPrepare || e.effects.justEnds()) && h.s.Upstream.Server.Kind == "mariadb"
 }
 
 // haveLink gets a link, or answers with why there is none.
 func (h *handler) haveLink() bool {
 	if h.s.Link != nil {
+		h.openHeld()
 		return true
 	}
 	if err := h.stage.linkErr; err != nil {
@@ -100,7 +103,11 @@ func (h *handler) haveLink() bool {
 		h.stage.answered = true
 		return false
 	}
-	return h.acquire()
+	if !h.acquire() {
+		return false
+	}
+	h.openHeld()
+	return true
 }
 
 // acquire asks the pool; false means that LinkReady follows.

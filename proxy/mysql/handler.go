@@ -44,7 +44,7 @@ type handler struct {
 	scope    planner.Scope
 	scopeID  planner.ScopeID
 	// dirtyReads: the isolation level is READ UNCOMMITTED.
-	dirtyReads bool
+	dirtyReads, readCommitted bool
 
 	// status is the server's last word on the transaction; hold says what
 	// keeps the link from being given back.
@@ -54,6 +54,10 @@ type handler struct {
 	// next has not begun. Without autocommit that is all that tells when nothing
 	// of the session's is on its link.
 	between bool
+	// held is a BEGIN that has not gone upstream. calm: the transaction is READ
+	// COMMITTED and has only read; see lazy.go.
+	held []byte
+	calm bool
 	// withheld is what the client would have been told with an OK of its own,
 	// but came with one of ours; its next OK brings it.
 	withheld []byte

@@ -18,7 +18,7 @@ const (
 	holdHandler   // HANDLER … OPEN
 	holdXA        // XA transactions
 	holdRole      // SET ROLE
-	holdNextTrans // SET TRANSACTION: holds for the next transaction only
+	holdNextTrans // SET TRANSACTION, START TRANSACTION READ ONLY: holds for one transaction only
 	holdSetting   // a setting that Dial cannot bring about
 	holdCursor    // an open cursor
 	holdLongData  // COM_STMT_SEND_LONG_DATA before its execution
@@ -74,5 +74,5 @@ func (o owed) unsure() bool { return o.status || o.collation || o.changes || o.s
 
 // mayLookup says whether an answer from the store is this session's answer.
 func (h *handler) mayLookup() bool {
-	return h.hold&opaque == 0 && !h.inTransaction() && !h.owed.unsure() && !h.dirtyReads
+	return h.hold&opaque == 0 && (!h.inTransaction() || h.readsAlone()) && !h.owed.unsure() && !h.dirtyReads
 }

@@ -42,14 +42,21 @@ func (p *past) read(n uint64) {
 // counted notes FOUND_ROWS() on the attached link.
 func (p *past) counted(n uint64) { p.foundElsewhere, p.found = false, n }
 
-// Answers are kept with the number of their rows behind them.
-const trailer = 8
+// Answers are kept with the status flags after them and the number of their rows
+// behind.
+const trailer = 2 + 8
 
 // answerKept writes a kept answer to the client.
 func (h *handler) answerKept(v []byte) {
-	packets := v[:len(v)-trailer]
+	packets, status := v[:len(v)-trailer], v[len(v)-trailer:]
 	h.s.Write(packets)
-	h.past.read(binary.LittleEndian.Uint64(v[len(packets):]))
+	h.past.read(binary.LittleEndian.Uint64(status[2:]))
+	if h.inTransaction() {
+		h.status, h.calm = wire.Status(binary.LittleEndian.Uint16(status)), true
+		if h.held == nil && h.between && h.status.Has(wire.StatusInTrans) {
+			h.held = implicitBegin
+		}
+	}
 }
 
 // settlePast notes what a forwarded statement left to be asked for.
@@ -65,7 +72,7 @@ func (h *handler) settlePast(e *expect, r *reply) {
 		return
 	}
 	p.wrote, p.affected = t.Columns == 0 && !t.Failed, r.affected
-	if p.wrote && e.effects&effQuiet == 0 && !h.up.crowded(h.s.Loop) {
+	if p.wrote && e.effects&effQuiet == 0 && !e.effects.justEnds() && !h.up.crowded(h.s.Loop) {
 		h.hold |= holdCount
 	}
 	switch {
@@ -90,10 +97,15 @@ func (p *past) lost() bool { return p.elsewhere && p.wrote }
 // rows; above it the count is that of the bound.
 const maxCounted = 1000
 
-// ofRows is a text whose result has n rows. It names a table because MariaDB
-// keeps the warnings of before past a statement that uses none.
-func ofRows(n uint64) string {
-	return "SELECT 1 FROM information_schema.CHARACTER_SETS WHERE 1 = 0" + strings.Repeat(" UNION ALL SELECT 1", int(n))
+// ofRows is a text whose result has n rows. On MariaDB it names a table, because
+// the warnings of before outlive a statement that uses none; on MySQL it does
+// not, because without autocommit that would begin a transaction.
+func (h *handler) ofRows(n uint64) string {
+	from := "DUAL"
+	if h.s.Upstream.Server.Kind == "mariadb" {
+		from = "information_schema.CHARACTER_SETS"
+	}
+	return "SELECT 1 FROM " + from + " WHERE 1 = 0" + strings.Repeat(" UNION ALL SELECT 1", int(n))
 }
 
 // asks says whether a statement asks for what the attached link does not know.
@@ -123,7 +135,7 @@ func (h *handler) prime(eff effects) bool {
 		return false
 	}
 	h.stage.primed = true
-	h.internal(ofRows(p.found), nil)
+	h.internal(h.ofRows(p.found), nil)
 	return true
 }
 

@@ -2,6 +2,7 @@ package mysql
 
 import (
 	"bytes"
+	"encoding/binary"
 
 	"freshet/planner"
 	wire "freshet/protocol/mysql"
@@ -12,6 +13,7 @@ import (
 const (
 	kindText    = 'q'
 	kindExecute = 'x'
+	within      = 0x80 // in a transaction
 )
 
 // maxKeyText bounds the texts that are looked up: the key holds them whole.
@@ -33,6 +35,9 @@ func (h *handler) query(p []byte) bool {
 	// not answered from the store.
 	mayRead := q.Params == 0 && len(q.Text) <= maxKeyText && h.mayLookup()
 	if !h.stage.asked {
+		if q.Params == 0 && h.transactHere(q.Text) {
+			return true
+		}
 		if mayRead && h.hit(h.textKey(q.Text)) {
 			return true
 		}
@@ -78,9 +83,18 @@ func withoutHint(payload, text []byte) ([]byte, bool) {
 }
 
 func (h *handler) textKey(text []byte) []byte {
-	k := append(h.s.Key(kindText, h.context), text...)
+	k := append(h.startKey(kindText), text...)
 	h.s.KeepKey(k)
 	return k
+}
+
+// startKey begins a key. In a transaction the status flags are told with the
+// answer; kinds of such keys are their own.
+func (h *handler) startKey(kind byte) []byte {
+	if !h.inTransaction() {
+		return h.s.Key(kind, h.context)
+	}
+	return binary.LittleEndian.AppendUint16(h.s.Key(kind|within, h.context), uint16(h.status))
 }
 
 // hit answers from the store.
@@ -90,10 +104,7 @@ func (h *handler) hit(key []byte) bool {
 		return false
 	}
 	h.answerKept(v)
-	if h.hold != 0 && h.hold&^soft == 0 && h.s.Link != nil {
-		h.hold = 0 // nobody asked
-		h.concluding = !h.conclude()
-	}
+	h.letGo()
 	return true
 }
 

@@ -65,6 +65,7 @@ func (h *handler) forget() {
 	h.s.ResetOptions()
 	h.hold, h.owed = 0, owed{}
 	h.status, h.between = h.base.status, true
+	h.held, h.calm = nil, false
 	h.settings = nil
 	h.statements = nil
 	h.lastID = 0

@@ -66,13 +66,15 @@ func (h *handler) forgetUnlogged() {
 // that showed it a row which an answer in the store may not have yet.
 func (h *handler) mustBeSeen(e *expect, safe, stored bool) bool {
 	switch {
+	case e.wasCalm && e.effects.justEnds():
+		return false // what was read was kept, or noted then
 	case e.began && !h.inTransaction():
 		return true
 	case e.cmd != wire.ComQuery && e.cmd != wire.ComStmtExecute && e.cmd != wire.ComStmtFetch:
 		return false
 	case e.effects&(effQuiet|effMany) == effQuiet:
 		return false
-	case h.inTransaction():
+	case h.inTransaction() && !e.calm:
 		return e.effects&effRead == 0
 	}
 	return !safe || e.keepable && !stored
@@ -87,20 +89,22 @@ func (h *handler) settleFill(e *expect, r *reply) (stored bool) {
 	t, fill := &r.tracker, e.fill
 	e.fill = nil
 	switch {
-	case t.Failed || t.Warned || t.Results != 1 || t.Columns == 0 || r.dirty || h.inTransaction() || h.owed.changes:
+	case t.Failed || t.Warned || t.Results != 1 || t.Columns == 0 || r.dirty || h.inTransaction() && !e.calm || h.owed.changes:
 		fill.Abandon()
 	case e.effects&effOffset != 0:
 		// FOUND_ROWS() is not the number of rows: the link must be asked.
 		h.uncounted = fill
 	default:
-		return finish(fill, t.Rows)
+		return h.finish(fill, t.Rows)
 	}
 	return false
 }
 
-// finish ends a fill with the number that FOUND_ROWS() gives after the answer.
-func finish(fill *cache.Fill, found uint64) bool {
-	return fill.Append(binary.LittleEndian.AppendUint64(nil, found)) && fill.Finish()
+// finish ends a fill with the status flags and the number that FOUND_ROWS() gives
+// after the answer.
+func (h *handler) finish(fill *cache.Fill, found uint64) bool {
+	tail := binary.LittleEndian.AppendUint16(nil, uint16(h.status))
+	return fill.Append(binary.LittleEndian.AppendUint64(tail, found)) && fill.Finish()
 }
 
 // heardFound takes in FOUND_ROWS() of the session's last read.
@@ -118,7 +122,7 @@ func (h *handler) heardFound(a *answer) {
 		fill.Abandon()
 	default:
 		// The client was shown it as not kept: its barrier stands already.
-		finish(fill, n)
+		h.finish(fill, n)
 	}
 }
 
@@ -138,12 +142,17 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 	if eff&effUnlock != 0 && !t.Failed {
 		h.hold &^= holdLocks
 	}
-	if eff&effNextTrans == 0 && !h.inTransaction() && !t.Failed {
+	switch {
+	case h.status.Has(wire.StatusInTransReadonly):
+		// It would be the next transaction's, too, if a statement ended this one
+		// unasked (seen on MySQL 9.7).
+		h.hold |= holdNextTrans
+	case eff&effNextTrans == 0 && !t.Failed && !h.status.Has(wire.StatusInTrans) && (eff.justEnds() || !e.began):
 		h.hold &^= holdNextTrans
 	}
 	h.between = !h.status.Has(wire.StatusInTrans) && (eff&(effEnds|effMany) == effEnds && !t.Failed || h.between && eff&effQuiet != 0)
 	h.unlogged = h.unlogged || eff&effUnlogged != 0
-	h.owed.settings = h.owed.settings || !safe && eff&effQuiet == 0 && h.s.Upstream.SettingsChangeUnseen()
+	h.owed.settings = h.owed.settings || !safe && eff&effQuiet == 0 && !eff.justEnds() && h.s.Upstream.SettingsChangeUnseen()
 	mariadb := h.s.Upstream.Server.Kind == "mariadb"
 	if mariadb && eff&effComputed != 0 || e.hides() {
 		// MariaDB does not tell every setting that such a SET changes.
