@@ -93,8 +93,14 @@ func (p *pool) yield() {
 	}
 }
 
-// drop forgets a link that is closed or about to be, and gives its place back.
+// drop closes a link that nobody has. Its place is given back when the server
+// sees it closed: see lost.
 func (p *pool) drop(l *Link) {
+	if _, ok := p.links[l]; !ok {
+		return // it closed itself before
+	}
 	delete(p.links, l)
-	p.budget.put()
+	p.leaving++
+	l.leaving = true
+	l.sock.Close()
 }

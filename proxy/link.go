@@ -17,6 +17,7 @@ type Link struct {
 	// PinnedBy says in words why the link cannot be given back; "" when it can.
 	PinnedBy  string
 	idleSince time.Time
+	leaving   bool // closed by the pool
 }
 
 // Write adds bytes to what this event sends upstream. They are copied.

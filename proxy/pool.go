@@ -23,6 +23,7 @@ type pool struct {
 	budget   *budget
 	share    int // an equal one of --max-links
 	granted  int // places that were handed over and not used yet
+	leaving  int // links being closed whose places are not given back yet
 
 	idle    map[string][]*Link // newest last
 	links   map[*Link]struct{}
@@ -79,9 +80,15 @@ func (p *pool) place() bool {
 		p.granted--
 		return true
 	}
-	// An idle link of another key gives way first: its place may go to a pool
-	// that was hungry before, and ours is then the next.
-	return p.budget.take(p) || p.closeIdle() && p.budget.take(p)
+	if p.budget.take(p) {
+		return true
+	}
+	// An idle link of another key gives way. Its place comes when it is closed,
+	// unless a pool was hungry before.
+	if p.dialing+p.leaving < len(p.waiters) {
+		p.closeIdle()
+	}
+	return false
 }
 
 // closeIdle closes one idle link and tells whether there was one.
@@ -94,7 +101,6 @@ func (p *pool) closeIdle() bool {
 		p.idle[key] = list[1:]
 		p.idleCount.Add(-1)
 		p.drop(l)
-		l.sock.Close()
 		return true
 	}
 	return false
@@ -127,7 +133,8 @@ func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 	p.links[l] = struct{}{}
 	if err := p.loop.enroll(conn, l.sock); err != nil {
 		p.dialing--
-		p.drop(l)
+		delete(p.links, l)
+		p.budget.put()
 		p.refuse(key, fmt.Errorf("enrol link: %w", err))
 	}
 }
@@ -165,7 +172,6 @@ func (p *pool) reap() {
 			list = list[1:]
 			p.idleCount.Add(-1)
 			p.drop(l)
-			l.sock.Close()
 		}
 		if len(list) == 0 {
 			delete(p.idle, key)
@@ -185,7 +191,6 @@ func (p *pool) arrived(l *Link) {
 func (p *pool) free(l *Link) {
 	if len(p.links) > p.share && p.budget.wanted() {
 		p.drop(l)
-		l.sock.Close()
 		p.fill()
 		return
 	}
@@ -218,7 +223,6 @@ func (p *pool) release(l *Link) {
 	p.busyCount.Add(-1)
 	if l.sock.done || l.sock.closing || len(l.sock.held) > 0 {
 		p.drop(l)
-		l.sock.Close()
 		p.fill()
 		return
 	}
@@ -266,10 +270,13 @@ func (p *pool) forget(s *Session) bool {
 
 // lost is told of every link that is gone.
 func (p *pool) lost(l *Link) {
-	if _, ok := p.links[l]; !ok {
+	// Behind the closing itself, which is posted: the upstream never sees more.
+	p.loop.post(p.budget.put)
+	if l.leaving {
+		p.leaving--
 		return
 	}
-	p.drop(l)
+	delete(p.links, l)
 	list := p.idle[l.Key]
 	for i, other := range list {
 		if other == l {

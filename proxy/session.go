@@ -159,8 +159,9 @@ func (s *Session) DropLink() {
 	l := s.Link
 	s.Link = nil
 	l.session = nil
-	l.pool.lost(l)
-	l.sock.Close()
+	l.pool.busyCount.Add(-1)
+	l.pool.drop(l)
+	l.pool.fill()
 }
 
 func (s *Session) ready(err error) {
