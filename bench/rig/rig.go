@@ -204,6 +204,20 @@ func (p *Proxy) Pid() int { return p.child.cmd.Process.Pid }
 // Log is the end of what it wrote to its standard error.
 func (p *Proxy) Log() string { return p.child.log.String() }
 
+// Pause stops the process where it is, as a hung machine does; Resume lets it
+// go on.
+func (p *Proxy) Pause() error { return p.child.cmd.Process.Signal(syscall.SIGSTOP) }
+
+// Resume undoes Pause.
+func (p *Proxy) Resume() error { return p.child.cmd.Process.Signal(syscall.SIGCONT) }
+
+// Kill ends the process at once, as a crash does, and removes its folder.
+func (p *Proxy) Kill() error {
+	err := errors.Join(p.child.cmd.Process.Kill(), p.child.stdin.Close())
+	<-p.child.ended
+	return errors.Join(err, os.RemoveAll(p.folder))
+}
+
 // Stop drains and ends the process and removes its folder.
 func (p *Proxy) Stop() error { return errors.Join(p.child.stop(), os.RemoveAll(p.folder)) }
 

@@ -1,0 +1,210 @@
+package history
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"freshet/bench/wire"
+)
+
+// habit is how a client behaves.
+type habit struct {
+	name   string
+	level  Level
+	claim  Level         // what its reads are checked for, if not the level
+	writes int           // in a hundred operations
+	think  time.Duration // between operations, at most
+}
+
+// client makes operations, one after the other, on one connection after the
+// other. Its fields are its goroutine's.
+type client struct {
+	*stage
+	habit
+	number  int
+	rng     *rand.Rand
+	conn    *conn
+	session int
+	ops     []Op
+	tally   tally
+}
+
+// tally counts what is not in the operations.
+type tally struct {
+	refused, broken int
+	asked, hits     int // reads whose source was asked for, and of those from memory
+}
+
+// pause is how long a client waits after an error.
+const pause = 20 * time.Millisecond
+
+// live makes operations until ctx ends; the last one is waited for.
+func (c *client) live(ctx context.Context) error {
+	defer c.hangUp()
+	for ctx.Err() == nil {
+		if c.conn == nil && !c.connect(ctx) {
+			sleep(ctx, pause)
+			continue
+		}
+		if err := c.act(); err != nil {
+			if !c.failed(err) {
+				return fmt.Errorf("client %d (%s): %w", c.number, c.name, err)
+			}
+			sleep(ctx, pause)
+		}
+		sleep(ctx, time.Duration(c.rng.Int64N(int64(c.think))))
+	}
+	return nil
+}
+
+// failed takes an error in; false says that it is the run's own.
+func (c *client) failed(err error) bool {
+	if refused(err) {
+		c.tally.refused++
+		if c.tally.refused > mostRefused {
+			return false
+		}
+		return true
+	}
+	c.tally.broken++
+	c.hangUp()
+	return true
+}
+
+// mostRefused ends a run in which nothing but refusals comes.
+const mostRefused = 20_000
+
+// connect opens a connection. To Freshet it is a session of its own: what was
+// promised to the one before ended with it.
+func (c *client) connect(ctx context.Context) bool {
+	target := c.direct
+	if c.level != Direct {
+		target = *c.through.Load()
+	}
+	opened, err := dial(ctx, target)
+	if err != nil {
+		return false
+	}
+	c.conn, c.session = opened, int(c.sessions.Add(1))
+	if c.level == Direct || c.level == c.cfg.Level {
+		return true
+	}
+	if _, err := opened.ask("SET freshet.consistency = " + string(c.level)); err != nil {
+		c.hangUp()
+		return false
+	}
+	return true
+}
+
+func (c *client) hangUp() {
+	if c.conn == nil {
+		return
+	}
+	if err := c.conn.net.Close(); err != nil {
+		c.tally.broken++
+	}
+	c.conn = nil
+}
+
+func (c *client) act() error {
+	if c.rng.IntN(100) < c.writes {
+		return c.write()
+	}
+	return c.read()
+}
+
+// write writes a value that nobody wrote before, sometimes in a transaction of
+// its own. Whatever error there is, the write may have happened, or happen yet.
+func (c *client) write() error {
+	op := c.op()
+	op.Write, op.Key, op.Value = true, c.rng.IntN(c.cfg.Keys), c.values.Add(1)
+	op.Open = true
+	sql := []string{fmt.Sprintf("UPDATE registers SET v = %d, n = n + 1 WHERE k = %d", op.Value, op.Key)}
+	if c.rng.IntN(5) == 0 {
+		sql = []string{"BEGIN", sql[0], "COMMIT"}
+	}
+	op.Call = c.now()
+	var err error
+	for _, s := range sql {
+		if _, err = c.conn.ask(s); err != nil {
+			break
+		}
+	}
+	op.Return, op.Open = c.now(), err != nil
+	c.ops = append(c.ops, op)
+	if err != nil && len(sql) > 1 {
+		c.hangUp() // and with it, the transaction
+	}
+	return err
+}
+
+// read reads one key, or a few.
+func (c *client) read() error {
+	key := c.rng.IntN(c.cfg.Keys)
+	sql := fmt.Sprintf("SELECT k, v, n FROM registers WHERE k = %d", key)
+	switch c.rng.IntN(10) {
+	case 0:
+		sql = fmt.Sprintf("SELECT k, v, n FROM registers WHERE k BETWEEN %d AND %d", key, key+1)
+	case 1:
+		sql = fmt.Sprintf("SELECT k, v, n FROM registers WHERE k IN (%d, %d)", key, c.rng.IntN(c.cfg.Keys))
+	}
+	op := c.op()
+	op.Call = c.now()
+	rows, err := c.conn.numbers(sql)
+	op.Return = c.now()
+	if err != nil {
+		return err // nothing was told, so nothing has to be right
+	}
+	if c.level != Direct && c.rng.IntN(2) == 0 {
+		if op.Hit, err = c.conn.fromMemory(); err == nil {
+			c.tally.asked++
+		}
+		if op.Hit {
+			c.tally.hits++
+			c.hits.Add(1)
+		}
+	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s: %w", sql, errNoRow)
+	}
+	for _, row := range rows {
+		op.Key, op.Value, op.Version = int(row[0]), row[1], row[2]
+		c.ops = append(c.ops, op)
+	}
+	return err
+}
+
+func (c *client) op() Op {
+	level := c.level
+	if c.claim != "" {
+		level = c.claim
+	}
+	return Op{Client: c.number, Session: c.session, Level: level}
+}
+
+// shared is what clients have in common.
+type shared struct {
+	direct   wire.Target
+	through  atomic.Pointer[wire.Target] // another one after each restart of Freshet
+	started  time.Time
+	values   atomic.Int64
+	sessions atomic.Int64
+	hits     atomic.Int64 // seen so far
+}
+
+// now is the run's clock.
+func (s *shared) now() int64 { return int64(time.Since(s.started)) }
+
+// sleep waits, and tells whether ctx is still alive.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+	return ctx.Err() == nil
+}
