@@ -164,7 +164,9 @@ func (c *client) read() error {
 		}
 		if op.Hit {
 			c.tally.hits++
-			c.hits.Add(1)
+			if c.level == c.cfg.Level {
+				c.hits.Add(1)
+			}
 		}
 	}
 	if len(rows) == 0 {
@@ -192,7 +194,7 @@ type shared struct {
 	started  time.Time
 	values   atomic.Int64
 	sessions atomic.Int64
-	hits     atomic.Int64 // seen so far
+	hits     atomic.Int64 // seen so far by those at the run's level
 }
 
 // now is the run's clock.

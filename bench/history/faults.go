@@ -149,7 +149,13 @@ const (
 // time, or after the first deck. Between two it waits until Freshet answers
 // from memory again.
 func (s *stage) trouble(ctx context.Context, rng *rand.Rand) error {
-	for s.settle(ctx, "the start") == nil {
+	if err := s.settle(ctx, "the start"); err != nil {
+		return err
+	}
+	if s.relay.count(streamOnly) == 0 || s.relay.count(feedAll) == 0 || s.relay.count(everything) == 0 {
+		return errors.New("the relay does not tell the stream, the lines beside it and the links apart")
+	}
+	for ctx.Err() == nil {
 		for _, f := range draw(rng, s.cfg.faults(), s.cfg.Longest) {
 			begun := s.now()
 			s.happened = append(s.happened, happened{begun, f.name})
@@ -158,10 +164,11 @@ func (s *stage) trouble(ctx context.Context, rng *rand.Rand) error {
 			if err != nil {
 				return fmt.Errorf("fault %q: %w", f.name, err)
 			}
-			s.report.Faults[f.name]++
+			over := time.Now()
 			if err := s.settle(ctx, f.name); err != nil {
 				return err
 			}
+			s.report.fault(f.name, time.Since(over))
 			if s.over() {
 				return nil
 			}
@@ -171,7 +178,7 @@ func (s *stage) trouble(ctx context.Context, rng *rand.Rand) error {
 			return nil
 		}
 	}
-	return ctx.Err()
+	return context.Cause(ctx)
 }
 
 func (s *stage) over() bool { return s.cfg.For > 0 && time.Since(s.started) > s.cfg.For }

@@ -20,10 +20,22 @@ type Report struct {
 	Broken     int           // connections that broke, or were closed for want of an answer
 	Asked      map[Level]int // reads through Freshet whose source was asked for, by the reader's level
 	Hits       map[Level]int // of those, from memory
-	Faults     map[string]int
+	Faults     map[string]recovery
 	Violations []Violation
 
 	happened []happened
+}
+
+// recovery is how often a fault was survived, and the longest time from its end
+// until answers came from memory again.
+type recovery struct {
+	times   int
+	slowest time.Duration
+}
+
+func (r *Report) fault(name string, back time.Duration) {
+	f := r.Faults[name]
+	r.Faults[name] = recovery{f.times + 1, max(f.slowest, back)}
 }
 
 func (r *Report) add(c *client) {
@@ -52,7 +64,8 @@ func (r *Report) count(ops []Op) {
 const (
 	leastReads  = 20
 	leastWrites = 5
-	leastShare  = 0.2 // of hits among the answers of each level
+	leastHits   = 5
+	leastShare  = 0.1 // of hits among the answers of each level: outages count
 )
 
 // Short says why the run proves too little; "" if it does not.
@@ -63,7 +76,7 @@ func (r *Report) Short() string {
 		why = append(why, fmt.Sprintf("%d reads and %d writes in %.0f s", r.Reads, r.Writes, seconds))
 	}
 	for level, asked := range r.Asked {
-		if hits := r.Hits[level]; float64(hits) < leastShare*float64(asked) || hits == 0 {
+		if hits := r.Hits[level]; float64(hits) < leastShare*float64(asked) || float64(hits) < leastHits*seconds {
 			why = append(why, fmt.Sprintf("%d of %d answers at %s from memory", hits, asked, level))
 		}
 	}
@@ -73,8 +86,8 @@ func (r *Report) Short() string {
 func (r Report) String() string {
 	var b strings.Builder
 	faults := 0
-	for _, n := range r.Faults {
-		faults += n
+	for _, f := range r.Faults {
+		faults += f.times
 	}
 	fmt.Fprintf(&b, "history: %s %s at %s: %d reads, %d writes, %d open, %d violations, %d faults, %d statements refused, %d connections broken; %.1f s, checked in %.1f s; seed %d\n",
 		r.Config.Server.Kind, r.Config.Server.Version, r.Config.Level, r.Reads, r.Writes, r.Open, len(r.Violations), faults, r.Refused, r.Broken, r.Took.Seconds(), r.Checking.Seconds(), r.Config.Seed)
@@ -82,7 +95,7 @@ func (r Report) String() string {
 		fmt.Fprintf(&b, "  at %-12s %6d answers asked after, %4.1f %% from memory\n", level, r.Asked[level], 100*float64(r.Hits[level])/float64(max(1, r.Asked[level])))
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
-		fmt.Fprintf(&b, "  fault %3d × %s\n", r.Faults[name], name)
+		fmt.Fprintf(&b, "  fault %3d × %-46s from memory again after %.1f s at most\n", r.Faults[name].times, name, r.Faults[name].slowest.Seconds())
 	}
 	for i := range r.Violations {
 		b.WriteString(r.Violations[i].tell(r.happened))

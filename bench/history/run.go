@@ -29,9 +29,10 @@ type Config struct {
 	For              time.Duration // 0: until there was one fault of each kind
 	Longest          time.Duration // of a fault; 0: 1.5 s
 	Seed             uint64
-	Keys             int // 0: 8
+	Keys             int // 0: 10
 
 	only []fault // nil: all
+	crew []habit // nil: see habits
 }
 
 func (c *Config) faults() []fault {
@@ -44,9 +45,12 @@ func (c *Config) faults() []fault {
 // habits are the clients. The idle ones have statements on their way at every
 // moment of a fault, not at its beginning alone.
 func (c *Config) habits() []habit {
+	if c.crew != nil {
+		return c.crew
+	}
 	const busy, idle = 4 * time.Millisecond, 300 * time.Millisecond
-	at := habit{name: "busy", level: c.Level, claim: c.Claim, writes: 8, think: busy}
-	slow := habit{name: "idle", level: c.Level, claim: c.Claim, writes: 2, think: idle}
+	at := habit{name: "busy", level: c.Level, writes: 8, think: busy}
+	slow := habit{name: "idle", level: c.Level, writes: 2, think: idle}
 	out := []habit{at, at, at, slow, slow, slow, slow,
 		{name: "writer past Freshet", level: Direct, writes: 100, think: 60 * time.Millisecond},
 		{name: "writer past Freshet", level: Direct, writes: 100, think: 60 * time.Millisecond},
@@ -74,10 +78,10 @@ type stage struct {
 // Run records a history and checks it. The error is about the run itself; what
 // it found is in the report.
 func Run(ctx context.Context, cfg Config) (Report, error) {
-	cfg.Keys, cfg.Longest = cmp.Or(cfg.Keys, 8), cmp.Or(cfg.Longest, 1500*time.Millisecond)
+	cfg.Keys, cfg.Longest = cmp.Or(cfg.Keys, 10), cmp.Or(cfg.Longest, 1500*time.Millisecond)
 	cfg.Staleness = cmp.Or(cfg.Staleness, time.Second)
 	cfg.Bound = cmp.Or(cfg.Bound, cfg.Staleness)
-	s := &stage{cfg: cfg, server: cfg.Server, report: &Report{Config: cfg, Faults: make(map[string]int), Hits: make(map[Level]int), Asked: make(map[Level]int)}}
+	s := &stage{cfg: cfg, server: cfg.Server, report: &Report{Config: cfg, Faults: make(map[string]recovery), Hits: make(map[Level]int), Asked: make(map[Level]int)}}
 	err := s.open(ctx)
 	if err == nil {
 		err = s.play(ctx)
@@ -187,9 +191,6 @@ func (s *stage) play(ctx context.Context) error {
 		})
 	}
 	err := s.trouble(living, rand.New(rand.NewPCG(s.cfg.Seed, 0)))
-	if err != nil {
-		err = errors.Join(err, context.Cause(living))
-	}
 	end(nil)
 	running.Wait()
 	s.report.Took = time.Since(s.started)
