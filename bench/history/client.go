@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync/atomic"
@@ -14,9 +15,11 @@ import (
 type habit struct {
 	name   string
 	level  Level
-	claim  Level         // what its reads are checked for, if not the level
-	writes int           // in a hundred operations
-	think  time.Duration // between operations, at most
+	claim  Level // what its reads are checked for, if not the level
+	writes int   // in a hundred operations
+	// prepared says that its statements are.
+	prepared bool
+	think    time.Duration // between operations, at most
 }
 
 // client makes operations, one after the other, on one connection after the
@@ -49,13 +52,13 @@ func (c *client) live(ctx context.Context) error {
 			sleep(ctx, pause)
 			continue
 		}
-		if err := c.act(); err != nil {
+		key, woken := c.rest(ctx)
+		if err := c.act(key, woken); err != nil {
 			if !c.failed(err) {
 				return fmt.Errorf("client %d (%s): %w", c.number, c.name, err)
 			}
 			sleep(ctx, pause)
 		}
-		sleep(ctx, time.Duration(c.rng.Int64N(int64(c.think))))
 	}
 	return nil
 }
@@ -71,7 +74,7 @@ func (c *client) failed(err error) bool {
 	}
 	c.tally.broken++
 	c.hangUp()
-	return true
+	return !errors.Is(err, errNoRow)
 }
 
 // mostRefused ends a run in which nothing but refusals comes.
@@ -109,74 +112,109 @@ func (c *client) hangUp() {
 	c.conn = nil
 }
 
-func (c *client) act() error {
-	if c.rng.IntN(100) < c.writes {
-		return c.write()
+// act makes an operation on the key, or only reads it; after every other write
+// of its own it reads at once.
+func (c *client) act(key int64, onlyRead bool) error {
+	if onlyRead || c.rng.IntN(100) >= c.writes {
+		return c.read(key)
 	}
-	return c.read()
+	if err := c.write(key); err != nil || c.rng.IntN(2) == 0 {
+		return err
+	}
+	return c.read(key)
+}
+
+// rest lets time pass and says what key is next. Every other time it is ended by
+// somebody's write, once that has returned: its key is to be read then, which is
+// when an answer from before would be wrong.
+func (c *client) rest(ctx context.Context) (key int64, woken bool) {
+	next := c.written
+	if c.rng.IntN(2) == 0 {
+		next = nil // for ever
+	}
+	t := time.NewTimer(time.Duration(c.rng.Int64N(int64(c.think))))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case key := <-next:
+		return key, true
+	}
+	return int64(c.rng.IntN(c.cfg.Keys)), false
 }
 
 // write writes a value that nobody wrote before, sometimes in a transaction of
 // its own. Whatever error there is, the write may have happened, or happen yet.
-func (c *client) write() error {
+func (c *client) write(key int64) error {
 	op := c.op()
-	op.Write, op.Key, op.Value = true, c.rng.IntN(c.cfg.Keys), c.values.Add(1)
-	op.Open = true
-	sql := []string{fmt.Sprintf("UPDATE registers SET v = %d, n = n + 1 WHERE k = %d", op.Value, op.Key)}
-	if c.rng.IntN(5) == 0 {
-		sql = []string{"BEGIN", sql[0], "COMMIT"}
-	}
+	op.Write, op.Open, op.Key, op.Value = true, true, int(key), c.values.Add(1)
+	const update = "UPDATE registers SET v = ?, n = n + 1 WHERE k = ?"
+	block := c.rng.IntN(5) == 0
 	op.Call = c.now()
 	var err error
-	for _, s := range sql {
-		if _, err = c.conn.ask(s); err != nil {
-			break
-		}
+	if block {
+		_, err = c.conn.ask("BEGIN")
+	}
+	if err == nil {
+		_, err = c.conn.numbers(c.prepared, update, op.Value, key)
+	}
+	if err == nil && block {
+		_, err = c.conn.ask("COMMIT")
 	}
 	op.Return, op.Open = c.now(), err != nil
 	c.ops = append(c.ops, op)
-	if err != nil && len(sql) > 1 {
+	if err != nil && block {
 		c.hangUp() // and with it, the transaction
+	}
+	for range 2 {
+		select {
+		case c.written <- key:
+		default: // nobody waits for it
+		}
 	}
 	return err
 }
 
-// read reads one key, or a few.
-func (c *client) read() error {
-	key := c.rng.IntN(c.cfg.Keys)
-	sql := fmt.Sprintf("SELECT k, v, n FROM registers WHERE k = %d", key)
+// read reads one key, or two.
+func (c *client) read(key int64) error {
+	sql, args := "SELECT k, v, n FROM registers WHERE k = ?", []int64{key}
 	switch c.rng.IntN(10) {
 	case 0:
-		sql = fmt.Sprintf("SELECT k, v, n FROM registers WHERE k BETWEEN %d AND %d", key, key+1)
+		sql, args = "SELECT k, v, n FROM registers WHERE k BETWEEN ? AND ?", []int64{key, key + 1}
 	case 1:
-		sql = fmt.Sprintf("SELECT k, v, n FROM registers WHERE k IN (%d, %d)", key, c.rng.IntN(c.cfg.Keys))
+		sql, args = "SELECT k, v, n FROM registers WHERE k IN (?, ?)", []int64{key, int64(c.rng.IntN(c.cfg.Keys))}
 	}
 	op := c.op()
 	op.Call = c.now()
-	rows, err := c.conn.numbers(sql)
+	rows, err := c.conn.numbers(c.prepared, sql, args...)
 	op.Return = c.now()
 	if err != nil {
 		return err // nothing was told, so nothing has to be right
 	}
+	if len(rows) == 0 {
+		return fmt.Errorf("%s %v: %w", sql, args, errNoRow)
+	}
 	if c.level != Direct && c.rng.IntN(2) == 0 {
 		if op.Hit, err = c.conn.fromMemory(); err == nil {
-			c.tally.asked++
+			c.asked(op.Hit)
 		}
-		if op.Hit {
-			c.tally.hits++
-			if c.level == c.cfg.Level {
-				c.hits.Add(1)
-			}
-		}
-	}
-	if len(rows) == 0 {
-		return fmt.Errorf("%s: %w", sql, errNoRow)
 	}
 	for _, row := range rows {
 		op.Key, op.Value, op.Version = int(row[0]), row[1], row[2]
 		c.ops = append(c.ops, op)
 	}
 	return err
+}
+
+func (c *client) asked(hit bool) {
+	c.tally.asked++
+	if !hit {
+		return
+	}
+	c.tally.hits++
+	if c.level == c.cfg.Level {
+		c.hits.Add(1)
+	}
 }
 
 func (c *client) op() Op {
@@ -193,6 +231,7 @@ type shared struct {
 	through  atomic.Pointer[wire.Target] // another one after each restart of Freshet
 	started  time.Time
 	values   atomic.Int64
+	written  chan int64 // keys whose write has just returned, for those who wait
 	sessions atomic.Int64
 	hits     atomic.Int64 // seen so far by those at the run's level
 }

@@ -25,6 +25,7 @@ const opPatience = 4 * time.Second
 type conn struct {
 	net net.Conn
 	protocol
+	prepared
 }
 
 type protocol interface {
@@ -40,13 +41,13 @@ func dial(ctx context.Context, t wire.Target) (*conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &conn{c.Net, c}, nil
+		return &conn{c.Net, c, &myPrepared{c, make(map[string]*myStatement)}}, nil
 	}
 	c, err := wire.DialPostgres(ctx, t, wire.PostgresOptions{})
 	if err != nil {
 		return nil, err
 	}
-	return &conn{c.Net, c}, nil
+	return &conn{c.Net, c, &pgPrepared{c, make(map[string]string)}}, nil
 }
 
 // ask runs a statement and returns its rows.
@@ -58,26 +59,44 @@ func (c *conn) ask(sql string) ([][][]byte, error) {
 	return rows, err
 }
 
-// numbers runs a statement whose columns are all integers.
-func (c *conn) numbers(sql string) ([][]int64, error) {
+// numbers runs a statement, ? in it a parameter, whose columns are all
+// integers: prepared, or as text.
+func (c *conn) numbers(prepared bool, sql string, args ...int64) (out [][]int64, err error) {
+	if prepared {
+		if err := c.net.SetDeadline(time.Now().Add(opPatience)); err != nil {
+			return nil, err
+		}
+		return c.execute(sql, args)
+	}
+	for _, a := range args {
+		sql = strings.Replace(sql, "?", strconv.FormatInt(a, 10), 1)
+	}
 	rows, err := c.ask(sql)
 	if err != nil {
 		return nil, err
 	}
-	out := make([][]int64, len(rows))
-	for i, row := range rows {
-		for _, cell := range row {
-			n, err := strconv.ParseInt(string(cell), 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", sql, err)
-			}
-			out[i] = append(out[i], n)
+	for _, cells := range rows {
+		row, err := integers(cells)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", sql, err)
 		}
+		out = append(out, row)
 	}
 	return out, nil
 }
 
-// source asks Freshet whether the last answer came from memory.
+func integers(cells [][]byte) (row []int64, err error) {
+	for _, cell := range cells {
+		n, err := strconv.ParseInt(string(cell), 10, 64)
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, n)
+	}
+	return row, nil
+}
+
+// fromMemory asks Freshet whether the last answer came from memory.
 func (c *conn) fromMemory() (bool, error) {
 	rows, err := c.ask("EXPLAIN LAST STATEMENT")
 	if err != nil || len(rows) != 1 || len(rows[0]) == 0 {

@@ -97,8 +97,12 @@ func (r Report) String() string {
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
 		fmt.Fprintf(&b, "  fault %3d × %-46s from memory again after %.1f s at most\n", r.Faults[name].times, name, r.Faults[name].slowest.Seconds())
 	}
-	for i := range r.Violations {
+	const most = 3 // the others are of other keys, and seldom tell more
+	for i := range r.Violations[:min(most, len(r.Violations))] {
 		b.WriteString(r.Violations[i].tell(r.happened))
+	}
+	if more := len(r.Violations) - most; more > 0 {
+		fmt.Fprintf(&b, "  and %d more\n", more)
 	}
 	return b.String()
 }

@@ -51,12 +51,14 @@ func (c *Config) habits() []habit {
 	const busy, idle = 4 * time.Millisecond, 300 * time.Millisecond
 	at := habit{name: "busy", level: c.Level, writes: 8, think: busy}
 	slow := habit{name: "idle", level: c.Level, writes: 2, think: idle}
-	out := []habit{at, at, at, slow, slow, slow, slow,
+	prepared := at
+	prepared.prepared = true
+	out := []habit{at, at, prepared, slow, slow, slow, slow,
 		{name: "writer past Freshet", level: Direct, writes: 100, think: 60 * time.Millisecond},
 		{name: "writer past Freshet", level: Direct, writes: 100, think: 60 * time.Millisecond},
 		{name: "reader past Freshet", level: Direct, writes: 5, think: 10 * time.Millisecond}}
 	if c.Level == Linearizable {
-		out = append(out, habit{name: "busy", level: Session, writes: 15, think: busy})
+		out = append(out, habit{name: "busy", level: Session, writes: 15, think: busy, prepared: true})
 	}
 	if c.Level != Bounded {
 		out = append(out, habit{name: "busy", level: Bounded, writes: 5, think: busy})
@@ -142,8 +144,8 @@ func (s *stage) openProxy(ctx context.Context) (err error) {
 // tables are the registers, and the log of what was committed: see commits.
 func (s *stage) tables() []string {
 	out := []string{
-		"CREATE TABLE registers (k INT PRIMARY KEY, v BIGINT NOT NULL, n BIGINT NOT NULL)",
-		"CREATE TABLE committed (k INT, n BIGINT, v BIGINT NOT NULL, PRIMARY KEY (k, n))",
+		"CREATE TABLE registers (k BIGINT PRIMARY KEY, v BIGINT NOT NULL, n BIGINT NOT NULL)",
+		"CREATE TABLE committed (k BIGINT, n BIGINT, v BIGINT NOT NULL, PRIMARY KEY (k, n))",
 	}
 	if s.server.Dialect == upstream.DialectMySQL {
 		out = append(out, "CREATE TRIGGER logged AFTER UPDATE ON registers FOR EACH ROW INSERT INTO committed VALUES (NEW.k, NEW.n, NEW.v)")
@@ -175,7 +177,7 @@ func (s *stage) once(ctx context.Context, sqls ...string) error {
 
 // play lets the clients live while faults happen, then checks.
 func (s *stage) play(ctx context.Context) error {
-	s.started = time.Now()
+	s.started, s.written = time.Now(), make(chan int64)
 	var clients []*client
 	for i, h := range s.cfg.habits() {
 		clients = append(clients, &client{stage: s, habit: h, number: i, rng: rand.New(rand.NewPCG(s.cfg.Seed, uint64(i+1)))})
@@ -229,13 +231,13 @@ func (s *stage) readLog(ctx context.Context) (log commits, last []Op, err error)
 		return nil, nil, err
 	}
 	call := s.now()
-	rows, err := c.numbers("SELECT k, v, n FROM registers")
+	rows, err := c.numbers(false, "SELECT k, v, n FROM registers")
 	for _, row := range rows {
 		last = append(last, Op{Client: -1, Level: Direct, Key: int(row[0]), Value: row[1], Version: row[2], Call: call, Return: s.now()})
 	}
 	log = make(commits)
 	if err == nil {
-		rows, err = c.numbers("SELECT k, v, n FROM committed")
+		rows, err = c.numbers(false, "SELECT k, v, n FROM committed")
 	}
 	for _, row := range rows {
 		if log[int(row[0])] == nil {

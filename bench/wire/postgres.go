@@ -118,10 +118,15 @@ func (c *PostgresConn) Query(sql string) ([]Message, error) {
 	}
 	for _, m := range out {
 		if m.Kind == "E" {
-			return out, &pgconn.PgError{Code: field(m.Body, 'C'), Severity: field(m.Body, 'S'), Message: field(m.Body, 'M')}
+			return out, PostgresError(m.Body)
 		}
 	}
 	return out, nil
+}
+
+// PostgresError reads an ErrorResponse's severity, code and message.
+func PostgresError(body []byte) *pgconn.PgError {
+	return &pgconn.PgError{Code: field(body, 'C'), Severity: field(body, 'S'), Message: field(body, 'M')}
 }
 
 // field finds one field of an ErrorResponse.
