@@ -66,7 +66,7 @@ func TestNothingIsLeftWhenTheStarterIsKilled(t *testing.T) {
 			return errors.Is(err, os.ErrNotExist)
 		})
 		eventually(t, "the processes are gone", func() bool {
-			members, err := sessionMembers(pid)
+			members, err := family(pid)
 			return err == nil && len(members) == 0
 		})
 	})
@@ -89,10 +89,21 @@ func TestCrashRestartAndPause(t *testing.T) {
 		if err := s.DB(t).QueryRow("SELECT id FROM kept").Scan(&id); err != nil || id != 7 {
 			t.Errorf("after the crash: %d, %v", id, err)
 		}
+		old, err := s.DB(t).Conn(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer old.Close()
 		if err := s.Pause(); err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		const short = 200 * time.Millisecond
+		oldCtx, oldCancel := context.WithTimeout(t.Context(), short)
+		defer oldCancel()
+		if err := old.QueryRowContext(oldCtx, "SELECT id FROM kept").Scan(&id); err == nil {
+			t.Error("a paused server answered an old connection")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), short)
 		defer cancel()
 		if err := s.DB(t).PingContext(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a paused server answered a new connection: %v", err)

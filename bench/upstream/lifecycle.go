@@ -126,23 +126,22 @@ func (s *Server) Stop() error {
 	return err
 }
 
-// Kill ends the server at once, as a crash does; the folder stays for Restart.
+// Kill ends the server at once, as a machine does that loses power; the folder
+// stays for Restart. All its processes are stopped before the first is killed:
+// PostgreSQL's children notice that their parent is gone, and one whose commit waits
+// for a standby then goes on without it, for the others to read until they
+// end too.
 func (s *Server) Kill() error {
 	if s.process == nil {
 		return nil
 	}
-	session := s.process.pid()
-	if err := errors.Join(s.signalAll(syscall.SIGKILL), s.halt(syscall.SIGKILL)); err != nil {
+	pids, err := s.stopAll()
+	if err = errors.Join(err, signalEach(pids, syscall.SIGKILL), s.halt(syscall.SIGKILL)); err != nil {
 		return err
 	}
-	// PostgreSQL's children hold its shared memory until they are gone, and a
+	// The children hold PostgreSQL's shared memory until they are gone, and a
 	// restart is refused as long.
-	for end := time.Now().Add(stopPatience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-		if left, err := sessionMembers(session); err != nil || len(left) == 0 {
-			return err
-		}
-	}
-	return fmt.Errorf("upstream: processes of %s outlive it", s.Kind)
+	return await(lives, pids)
 }
 
 // Shutdown ends the server in good order; the folder stays for Restart.
@@ -162,27 +161,34 @@ func (s *Server) Restart(ctx context.Context, more ...Option) error {
 
 // Pause stops the server's processes where they are, as a hung machine does;
 // Resume lets them go on.
-func (s *Server) Pause() error { return s.signalAll(syscall.SIGSTOP) }
+func (s *Server) Pause() error {
+	_, err := s.stopAll()
+	return err
+}
 
 // Resume undoes Pause.
-func (s *Server) Resume() error { return s.signalAll(syscall.SIGCONT) }
-
-// signalAll reaches PostgreSQL's children as well: they are in the session, but
-// each in a process group of its own.
-func (s *Server) signalAll(signal syscall.Signal) error {
+func (s *Server) Resume() error {
 	if s.process == nil {
 		return fmt.Errorf("upstream: %s is down", s.Kind)
 	}
-	pids, err := sessionMembers(s.process.pid())
+	pids, err := family(s.process.pid())
+	return errors.Join(err, signalEach(pids, syscall.SIGCONT))
+}
+
+// stopAll stops the server and then its children, of which it makes no more by
+// then.
+func (s *Server) stopAll() ([]int, error) {
+	if s.process == nil {
+		return nil, fmt.Errorf("upstream: %s is down", s.Kind)
+	}
+	if err := freeze([]int{s.process.pid()}); err != nil {
+		return nil, err
+	}
+	pids, err := family(s.process.pid())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, pid := range pids {
-		if err := syscall.Kill(pid, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-			return err
-		}
-	}
-	return nil
+	return pids, freeze(pids)
 }
 
 func (s *Server) halt(signal syscall.Signal) error {

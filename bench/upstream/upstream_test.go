@@ -51,7 +51,7 @@ func TestFolderAndProcessAreGoneAfterStop(t *testing.T) {
 		if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("folder %s: %v", folder, err)
 		}
-		if members, err := sessionMembers(pid); err != nil || len(members) != 0 {
+		if members, err := family(pid); err != nil || len(members) != 0 {
 			t.Errorf("processes left: %v, %v", members, err)
 		}
 	})
