@@ -7,6 +7,7 @@
 #   make bench    every benchmark once and short, on every kind of server (some five minutes)
 #   make witness  sysbench, pgbench and TPC-C through Freshet, in full
 #   make oracle   a million cached answers checked against four servers, after random writes
+#   make histories  concurrent sessions under faults, recorded on four servers and checked for every level's promise
 #   make lint | fmt | clean | deps
 
 SHELL := /bin/bash
@@ -27,7 +28,7 @@ GOLANGCI := $(CACHE)/tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 GO_TPC_VERSION := v1.0.12
 GO_TPC := $(CACHE)/tools/go-tpc-$(GO_TPC_VERSION)/go-tpc
 
-.PHONY: build demo test check bench witness oracle lint fmt clean deps
+.PHONY: build demo test check bench witness oracle histories lint fmt clean deps
 
 build:
 	$(GO) build -tags '$(TAGS)' -trimpath -o bin/freshet ./cmd/freshet
@@ -64,6 +65,10 @@ oracle: deps build
 	bin/freshet oracle --dialect all --checks 1000000 $(ORACLE_FLAGS)
 	bin/freshet oracle --dialect all --checks 200000 --linearizable $(ORACLE_FLAGS)
 	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_ORACLE=full $(GOTEST) -count=1 -timeout 40m -v -run TestFindsFaults ./bench/oracle/
+
+# Two minutes for each server and level, two at a time. FRESHET_HISTORY_SEED and FRESHET_HISTORY_FOR choose other faults, or longer.
+histories: deps build
+	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_HISTORY=full $(GOTEST) -count=1 -timeout 60m -parallel 2 -v -run TestHistories ./bench/history/
 
 lint: $(GOLANGCI)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd, run make fmt:"; echo "$$unformatted"; exit 1; fi

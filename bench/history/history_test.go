@@ -96,7 +96,7 @@ func record(t *testing.T, kind upstream.Kind, cfg Config) Report {
 func TestHistories(t *testing.T) {
 	levels, length, longest := []Level{Linearizable}, time.Duration(0), 800*time.Millisecond
 	if full() {
-		levels, length, longest = []Level{Linearizable, Session, Bounded}, fullLength(t), 4*time.Second
+		levels, length, longest = []Level{Linearizable, Session, Bounded}, fullLength(t), 5*time.Second
 	}
 	for _, level := range levels {
 		for i, kind := range upstream.Kinds {
