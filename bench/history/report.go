@@ -60,12 +60,13 @@ func (r *Report) count(ops []Op) {
 	}
 }
 
-// Least of what a run has to show, a second.
+// Least of what a run has to show, a second. They are far below what an idle
+// machine does; outages count.
 const (
 	leastReads  = 20
 	leastWrites = 5
-	leastHits   = 5
-	leastShare  = 0.1 // of hits among the answers of each level: outages count
+	leastHits   = 3    // at each level, of the answers asked after
+	leastShare  = 0.05 // of those answers
 )
 
 // Short says why the run proves too little; "" if it does not.

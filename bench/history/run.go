@@ -58,7 +58,7 @@ func (c *Config) habits() []habit {
 		{name: "writer past Freshet", level: Direct, writes: 100, think: 60 * time.Millisecond},
 		{name: "reader past Freshet", level: Direct, writes: 5, think: 10 * time.Millisecond}}
 	if c.Level == Linearizable {
-		out = append(out, habit{name: "busy", level: Session, writes: 15, think: busy, prepared: true})
+		out = append(out, habit{name: "busy", level: Session, writes: 10, think: busy, prepared: true})
 	}
 	if c.Level != Bounded {
 		out = append(out, habit{name: "busy", level: Bounded, writes: 5, think: busy})
