@@ -72,11 +72,8 @@ func TestLevelsCount(t *testing.T) {
 var plainModel = porcupine.Model{
 	Init: func() any { return int64(0) },
 	Step: func(state, input, _ any) (bool, any) {
-		if a := input.(action); a.write {
-			return true, a.value
-		} else {
-			return state.(int64) == a.value, state
-		}
+		a := input.(action)
+		return a.write || state.(int64) == a.value, a.value
 	},
 }
 

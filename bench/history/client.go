@@ -67,10 +67,7 @@ func (c *client) live(ctx context.Context) error {
 func (c *client) failed(err error) bool {
 	if refused(err) {
 		c.tally.refused++
-		if c.tally.refused > mostRefused {
-			return false
-		}
-		return true
+		return c.tally.refused <= mostRefused
 	}
 	c.tally.broken++
 	c.hangUp()
