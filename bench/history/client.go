@@ -174,14 +174,19 @@ func (c *client) write(key int64) error {
 
 // read reads one key, or two.
 func (c *client) read(key int64) error {
-	sql, args := "SELECT k, v, n FROM registers WHERE k = ?", []int64{key}
+	where, args := "k = ?", []int64{key}
 	switch c.rng.IntN(10) {
 	case 0:
-		sql, args = "SELECT k, v, n FROM registers WHERE k BETWEEN ? AND ?", []int64{key, key + 1}
+		where, args = "k BETWEEN ? AND ?", []int64{key, key + 1}
 	case 1:
-		sql, args = "SELECT k, v, n FROM registers WHERE k IN (?, ?)", []int64{key, int64(c.rng.IntN(c.cfg.Keys))}
+		where, args = "k IN (?, ?)", []int64{key, int64(c.rng.IntN(c.cfg.Keys))}
 	}
+	sql := "SELECT k, v, n FROM registers WHERE " + where
 	op := c.op()
+	op.How = filled(where, args)
+	if c.prepared {
+		op.How += ", prepared"
+	}
 	op.Call = c.now()
 	rows, err := c.conn.numbers(c.prepared, sql, args...)
 	op.Return = c.now()

@@ -68,10 +68,7 @@ func (c *conn) numbers(prepared bool, sql string, args ...int64) (out [][]int64,
 		}
 		return c.execute(sql, args)
 	}
-	for _, a := range args {
-		sql = strings.Replace(sql, "?", strconv.FormatInt(a, 10), 1)
-	}
-	rows, err := c.ask(sql)
+	rows, err := c.ask(filled(sql, args))
 	if err != nil {
 		return nil, err
 	}
@@ -83,6 +80,14 @@ func (c *conn) numbers(prepared bool, sql string, args ...int64) (out [][]int64,
 		out = append(out, row)
 	}
 	return out, nil
+}
+
+// filled has the parameters' values in their places.
+func filled(sql string, args []int64) string {
+	for _, a := range args {
+		sql = strings.Replace(sql, "?", strconv.FormatInt(a, 10), 1)
+	}
+	return sql
 }
 
 func integers(cells [][]byte) (row []int64, err error) {

@@ -40,7 +40,8 @@ type Op struct {
 	// It can take effect at any time after Call, long after Return even: a
 	// stopped server goes on where it was. So it is taken to never return.
 	Open bool
-	Hit  bool // Freshet says that the read came from memory
+	Hit  bool   // Freshet says that the read came from memory
+	How  string // what was read: several statements, of which answers are kept one by one, read a key
 }
 
 // end is when the operation was over for sure.
@@ -56,7 +57,7 @@ func (o *Op) String() string {
 	if o.Write {
 		what = "writes"
 	} else {
-		told = fmt.Sprintf(" (version %d)", o.Version)
+		told = fmt.Sprintf(" (version %d) by %s", o.Version, o.How)
 	}
 	if o.Hit {
 		told += " from memory"

@@ -31,8 +31,9 @@ type Config struct {
 	Seed             uint64
 	Keys             int // 0: 10
 
-	only []fault // nil: all
-	crew []habit // nil: see habits
+	only  []fault // nil: all
+	crew  []habit // nil: see habits
+	plain bool    // every key is read by one statement
 }
 
 func (c *Config) faults() []fault {
@@ -196,10 +197,8 @@ func (s *stage) play(ctx context.Context) error {
 	end(nil)
 	running.Wait()
 	s.report.Took = time.Since(s.started)
-	if err = errors.Join(err, errors.Join(errs...)); err != nil {
-		return err
-	}
-	return s.judge(ctx, clients)
+	// A run that ended early has a history all the same.
+	return errors.Join(err, errors.Join(errs...), s.judge(ctx, clients))
 }
 
 // judge collects what the clients saw and checks it.
@@ -220,6 +219,7 @@ func (s *stage) judge(ctx context.Context, clients []*client) error {
 	s.report.Checking = time.Since(begun)
 	slices.SortFunc(found, func(a, b Violation) int { return cmp.Compare(a.Key, b.Key) })
 	s.report.Violations, s.report.happened = found, s.happened
+	s.report.Backward, s.report.sample = backward(ops)
 	return err
 }
 

@@ -213,8 +213,8 @@ func (p *Proxy) Resume() error { return p.child.cmd.Process.Signal(syscall.SIGCO
 
 // Kill ends the process at once, as a crash does, and removes its folder.
 func (p *Proxy) Kill() error {
-	err := errors.Join(p.child.cmd.Process.Kill(), p.child.stdin.Close())
-	<-p.child.ended
+	err := p.child.cmd.Process.Kill()
+	<-p.child.ended // its input was closed with it
 	return errors.Join(err, os.RemoveAll(p.folder))
 }
 
