@@ -68,7 +68,7 @@ oracle: deps build
 
 # Two minutes for each server and level, two at a time. FRESHET_HISTORY_SEED and FRESHET_HISTORY_FOR choose other faults, or longer.
 histories: deps build
-	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_HISTORY=full $(GOTEST) -count=1 -timeout 60m -parallel 2 -v -run TestHistories ./bench/history/
+	FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_HISTORY=full $(GOTEST) -count=1 -timeout 60m -parallel 2 -v -run 'TestHistories|TestFindsFaults' ./bench/history/
 
 lint: $(GOLANGCI)
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "not gofmt'd, run make fmt:"; echo "$$unformatted"; exit 1; fi
