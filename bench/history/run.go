@@ -31,9 +31,8 @@ type Config struct {
 	Seed             uint64
 	Keys             int // 0: 10
 
-	only  []fault // nil: all
-	crew  []habit // nil: see habits
-	plain bool    // every key is read by one statement
+	only []fault // nil: all
+	crew []habit // nil: see habits
 }
 
 func (c *Config) faults() []fault {

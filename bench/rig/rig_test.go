@@ -81,6 +81,28 @@ func TestProxyComesAndGoes(t *testing.T) {
 	}
 }
 
+func TestProxyPausesAndIsKilled(t *testing.T) {
+	p, err := StartProxy(context.Background(), program(t), "mysql://u:p@127.0.0.1:3306/d", -1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Pause(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Resume(); err != nil {
+		t.Error(err)
+	}
+	if err := p.Pause(); err != nil { // a stopped process is killed all the same
+		t.Error(err)
+	}
+	if err := p.Kill(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(p.folder); !os.IsNotExist(err) {
+		t.Errorf("its folder is still there: %v", err)
+	}
+}
+
 func TestProxySaysWhyItDoesNotStart(t *testing.T) {
 	_, err := StartProxy(context.Background(), program(t), "mysql://u:p@127.0.0.1:3306/d", -1, "--fail")
 	if err == nil || !strings.Contains(err.Error(), "the upstream is down") {
