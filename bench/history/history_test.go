@@ -94,7 +94,7 @@ func record(t *testing.T, kind upstream.Kind, cfg Config) Report {
 // fault. The short form has readers at all levels before a server that holds its
 // commits, and deals the faults out to the two servers of each dialect.
 func TestHistories(t *testing.T) {
-	levels, length, longest := []Level{Linearizable}, time.Duration(0), 800*time.Millisecond
+	levels, length, longest := []Level{Linearizable}, time.Duration(0), 600*time.Millisecond
 	if full() {
 		levels, length, longest = []Level{Linearizable, Session, Bounded}, fullLength(t), 5*time.Second
 	}
