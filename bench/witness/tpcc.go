@@ -10,8 +10,8 @@ import (
 	"freshet/bench/upstream"
 )
 
-// goTPC finds the go-tpc program: FRESHET_GO_TPC, else where `make deps` puts it.
-func goTPC() (string, error) {
+// GoTPC finds the go-tpc program: FRESHET_GO_TPC, else where `make deps` puts it.
+func GoTPC() (string, error) {
 	if path := os.Getenv("FRESHET_GO_TPC"); path != "" {
 		return path, nil
 	}

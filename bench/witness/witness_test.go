@@ -53,7 +53,7 @@ func loads(t *testing.T, dialect string, size Size) []Load {
 		all = append(all, pgbenchLoads(size)...)
 	}
 	if size.Warehouses > 0 {
-		program, err := goTPC()
+		program, err := GoTPC()
 		if err != nil {
 			t.Fatal(err)
 		}

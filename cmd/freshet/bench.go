@@ -48,7 +48,7 @@ at --direct and --through.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newBenchAll(), newBenchHit(), newBenchMiss(), newBenchMixed(), newBenchFresh(), newBenchIdle(), newBenchFloor())
+	cmd.AddCommand(newBenchAll(), newBenchHit(), newBenchMiss(), newBenchMixed(), newBenchFresh(), newBenchPrecision(), newBenchIdle(), newBenchFloor())
 	return cmd
 }
 
