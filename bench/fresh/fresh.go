@@ -136,12 +136,11 @@ func (r *run) open(ctx context.Context) error {
 	if r.cfg.HTTP == "" {
 		return nil
 	}
-	// MySQL 8.4 gave the statement its new name; MariaDB kept the old one.
 	r.lsn = "SELECT pg_current_wal_flush_lsn()"
 	if t.Dialect == wire.MySQL {
-		r.lsn = "SHOW BINARY LOG STATUS"
+		r.lsn = newStatus
 		if _, err := r.direct.Query(r.lsn); err != nil {
-			r.lsn = "SHOW MASTER STATUS"
+			r.lsn = oldStatus
 		}
 	}
 	return nil

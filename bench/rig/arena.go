@@ -18,6 +18,7 @@ type ArenaConfig struct {
 	Kind       upstream.Kind // "": use Direct and Through
 	Program    string        // this program, for the children
 	ServerCore int           // where what the arena starts runs; negative: anywhere
+	ProxyCore  *int          // where the proxy runs, if elsewhere
 	ServeArgs  []string      // more arguments for `serve`
 
 	Direct, Through       string // DSNs
@@ -59,7 +60,11 @@ func OpenArena(ctx context.Context, cfg ArenaConfig) (*Arena, error) {
 	a.stops = append(a.stops, s.Stop)
 	a.Direct, a.DirectPid = s.DSN(), s.Pid()
 	a.Title = fmt.Sprintf("%s %s", cfg.Kind, s.Version)
-	p, err := StartProxy(ctx, cfg.Program, a.Direct, cfg.ServerCore, cfg.ServeArgs...)
+	core := cfg.ServerCore
+	if cfg.ProxyCore != nil {
+		core = *cfg.ProxyCore
+	}
+	p, err := StartProxy(ctx, cfg.Program, a.Direct, core, cfg.ServeArgs...)
 	if err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

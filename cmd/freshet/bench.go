@@ -35,6 +35,7 @@ type benchFlags struct {
 	keys            int64
 	writeEvery      int64
 	serve           []string
+	apart           bool // Freshet shares the load's core, so that the server has its own
 }
 
 func newBenchCommand() *cobra.Command {
@@ -97,12 +98,16 @@ func (f *benchFlags) arena(ctx context.Context) (*rig.Arena, error) {
 	if f.kind == "" && (f.through == "" || f.direct == "") {
 		return nil, usageError{errors.New("give --dialect KIND, or --through DSN and --direct DSN")}
 	}
-	server, _ := rig.Cores()
+	server, other := rig.Cores()
+	proxy := &server
+	if f.apart {
+		proxy = &other
+	}
 	if f.kind != "" {
-		fmt.Fprintf(os.Stderr, "starting %s and Freshet on core %d\n", f.kind, server)
+		fmt.Fprintf(os.Stderr, "starting %s on core %d and Freshet on core %d\n", f.kind, server, *proxy)
 	}
 	return rig.OpenArena(ctx, rig.ArenaConfig{
-		Kind: upstream.Kind(f.kind), Program: program, ServerCore: server, ServeArgs: f.serve,
+		Kind: upstream.Kind(f.kind), Program: program, ServerCore: server, ProxyCore: proxy, ServeArgs: f.serve,
 		Direct: f.direct, Through: f.through, DirectPid: f.directPid, ThroughPid: f.pid, HTTP: f.http,
 	})
 }

@@ -70,7 +70,8 @@ func (f *benchAllFlags) runKind(ctx context.Context, out io.Writer, kind string)
 		{newBenchHit(), load},
 		{newBenchMiss(), load},
 		{newBenchMixed(), load},
-		{newBenchFresh(), []string{"--updates", strconv.Itoa(f.updates)}},
+		{newBenchFresh(), append([]string{"--updates", strconv.Itoa(f.updates), "--commits", strconv.Itoa(f.updates)}, load...)},
+		{newBenchPrecision(), []string{"--keys", "10000", "--updates", "1000", "--turns", "200"}},
 		{newBenchIdle(), nil},
 	} {
 		forUsage(b.cmd)

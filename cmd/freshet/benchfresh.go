@@ -22,10 +22,15 @@ import (
 func newBenchFresh() *cobra.Command {
 	f := &benchFlags{}
 	var cfg fresh.Config
+	var speed fresh.SpeedConfig
 	cmd := &cobra.Command{
 		Use:   "fresh {--dialect KIND | --through DSN --direct DSN [--http ADDRESS]}",
 		Short: "time from a commit made directly upstream to the first fresh answer",
-		Args:  cobra.NoArgs,
+		Long: `Changes rows on the server itself, one at a time, and reads each through Freshet
+until the change shows. Then lets a bare client of the server's change stream
+and Freshet await commits in turn, while the server is idle and while it writes
+as fast as it can, and tells the CPU time that each row written takes.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := f.arena(cmd.Context())
 			if err != nil {
@@ -35,18 +40,43 @@ func newBenchFresh() *cobra.Command {
 				cfg.Seed = rand.Uint64()
 			}
 			cfg.Direct, cfg.Through, cfg.HTTP = a.Direct, a.Through, a.HTTP
-			report, err := fresh.Run(cmd.Context(), cfg)
-			if err := errors.Join(err, a.Close()); err != nil {
-				return err
-			}
-			return f.reportFresh(cmd.OutOrStdout(), a.Title, report)
+			return errors.Join(f.fresh(cmd.Context(), cmd.OutOrStdout(), a, cfg, speed), a.Close())
 		},
 	}
 	f.where(cmd.Flags())
 	cmd.Flags().IntVar(&cfg.Updates, "updates", 10000, "rows to change, one at a time")
 	cmd.Flags().IntVar(&cfg.Rows, "rows", 500, "different rows")
 	cmd.Flags().Uint64Var(&cfg.Seed, "seed", 0, "what draws the rows (0: a new one)")
+	cmd.Flags().IntVar(&speed.Commits, "commits", 4000, "commits awaited on the idle server by the bare client and Freshet in turn; 0: no comparison")
+	cmd.Flags().Float64Var(&speed.Seconds, "seconds", 3, "seconds of writing in each round")
+	cmd.Flags().IntVar(&speed.Rounds, "rounds", 3, "rounds of writing")
+	cmd.Flags().IntVar(&speed.Writers, "writers", 8, "connections that write")
+	cmd.Flags().BoolVar(&f.apart, "apart", true, "with --dialect: leave the server a core of its own, Freshet sharing the load's")
 	return cmd
+}
+
+// fresh measures and reports.
+func (f *benchFlags) fresh(ctx context.Context, out io.Writer, a *rig.Arena, cfg fresh.Config, speed fresh.SpeedConfig) error {
+	report, err := fresh.Run(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if err := f.reportFresh(out, a.Title, report); err != nil || speed.Commits == 0 {
+		return err
+	}
+	speed.Direct, speed.Through, speed.DirectPid, speed.ThroughPid = a.Direct, a.Through, a.DirectPid, a.ThroughPid
+	_, speed.Core = rig.Cores()
+	compared, err := fresh.Compare(ctx, speed)
+	if err != nil {
+		return err
+	}
+	if err := compared.Print(out); err != nil || f.results == "" {
+		return err
+	}
+	return versus.AppendLine(f.results, map[string]any{
+		"at": time.Now().UTC().Format(time.RFC3339), "bench": "speed", "title": a.Title, "caught_up_ns": compared.CaughtUp, "writing": compared.Writing,
+		"idle": compared.Idle.Summary(), "writing_beside": compared.Loaded.Summary(),
+	})
 }
 
 func (f *benchFlags) reportFresh(out io.Writer, title string, r fresh.Report) error {

@@ -1,0 +1,409 @@
+package fresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"freshet/bench/cpu"
+	"freshet/bench/load"
+	"freshet/bench/versus"
+	"freshet/bench/wire"
+)
+
+// SpeedConfig says how the feed is compared with a bare client of the same
+// stream, and with the server that writes.
+type SpeedConfig struct {
+	Direct, Through       string // DSNs
+	DirectPid, ThroughPid int    // 0: no CPU time is told
+	Commits               int    // awaited on an idle server, half of them by either
+	Seconds               float64
+	Rounds                int // of writing as fast as the server can, each over both tables
+	Writers               int // connections
+	Core                  int // the writers'
+}
+
+// Speed is what was seen. Latencies are in nanoseconds and count from the moment
+// at which the commit was sent: a stream may show it before its client is told.
+type Speed struct {
+	Idle, Loaded Race
+	Writing      []Written // by the number of shapes
+	CaughtUp     time.Duration
+}
+
+// Race is how long a commit took to the bare client and to the first answer
+// through the proxy that showed it; each commit was awaited by one of them.
+type Race struct {
+	PerSecond   float64 // what else was written meanwhile
+	Bare, Fresh *hdrhistogram.Histogram
+}
+
+// Ratio is the proxy's latency in terms of the bare client's.
+func (r *Race) Ratio(percentile float64) float64 {
+	return float64(r.Fresh.ValueAtPercentile(percentile)) / float64(max(1, r.Bare.ValueAtPercentile(percentile)))
+}
+
+// Summary are the numbers of a race, by name; nil when there was none.
+func (r *Race) Summary() map[string]float64 {
+	if r.Bare == nil {
+		return nil
+	}
+	out := map[string]float64{"per_second": r.PerSecond}
+	for _, p := range []float64{50, 99} {
+		out[fmt.Sprintf("bare_p%.0f_ns", p)], out[fmt.Sprintf("fresh_p%.0f_ns", p)] = float64(r.Bare.ValueAtPercentile(p)), float64(r.Fresh.ValueAtPercentile(p))
+	}
+	return out
+}
+
+// Written is what writing rows of one table took, as fast as the server could.
+type Written struct {
+	Shapes         int
+	Rows           int64
+	Elapsed        time.Duration
+	Server, Proxy  time.Duration // CPU; 0: not seen
+	serverTo, from time.Duration // at the end and the beginning of a round
+	proxyTo        time.Duration
+	proxyFrom      time.Duration
+}
+
+// PerSecond is rows a second.
+func (w *Written) PerSecond() float64 { return float64(w.Rows) / max(1e-9, w.Elapsed.Seconds()) }
+
+// ProxyMicros and ServerMicros are CPU time a row.
+func (w *Written) ProxyMicros() float64 {
+	return float64(w.Proxy.Microseconds()) / float64(max(1, w.Rows))
+}
+func (w *Written) ServerMicros() float64 {
+	return float64(w.Server.Microseconds()) / float64(max(1, w.Rows))
+}
+
+// What is aimed at.
+const (
+	mostRatio = 1.5 // of latencies, and of 20 shapes to one
+	mostShare = 0.2 // of the server's CPU
+)
+
+// Print writes the report.
+func (s *Speed) Print(w io.Writer) error {
+	at := func(h *hdrhistogram.Histogram, p float64) time.Duration {
+		return time.Duration(h.ValueAtPercentile(p)).Round(time.Microsecond)
+	}
+	for _, r := range []struct {
+		name string
+		*Race
+	}{{"idle", &s.Idle}, {"while writing", &s.Loaded}} {
+		if r.Bare == nil || r.Bare.TotalCount() == 0 || r.Fresh.TotalCount() == 0 {
+			continue
+		}
+		if r.PerSecond > 0 {
+			r.name = fmt.Sprintf("%s %.0f rows/s", r.name, r.PerSecond)
+		}
+		_, err := fmt.Fprintf(w, "speed, %s: from sending the commit to a bare client of the stream p50 %s, p99 %s (%d); to the first fresh answer p50 %s, p99 %s (%d); "+
+			"ratio p50 %.2f, p99 %.2f (aim: %.1f)\n", r.name, at(r.Bare, 50), at(r.Bare, 99), r.Bare.TotalCount(),
+			at(r.Fresh, 50), at(r.Fresh, 99), r.Fresh.TotalCount(), r.Ratio(50), r.Ratio(99), mostRatio)
+		if err != nil {
+			return err
+		}
+	}
+	for _, one := range s.Writing {
+		_, err := fmt.Fprintf(w, "speed, %d shapes: %.0f rows/s written; CPU a row: server %.1f µs, Freshet %.2f µs, a share of %.2f (aim: %.1f)\n",
+			one.Shapes, one.PerSecond(), one.ServerMicros(), one.ProxyMicros(), one.ProxyMicros()/max(1e-9, one.ServerMicros()), mostShare)
+		if err != nil {
+			return err
+		}
+	}
+	if len(s.Writing) == 2 && s.Writing[0].Proxy > 0 {
+		if _, err := fmt.Fprintf(w, "speed: %d shapes cost %.2f times one (aim: %.1f)\n", s.Writing[1].Shapes, s.Writing[1].ProxyMicros()/s.Writing[0].ProxyMicros(), mostRatio); err != nil {
+			return err
+		}
+	}
+	_, err := fmt.Fprintf(w, "speed: at most %s after the last write the feed had applied it\n", s.CaughtUp.Round(time.Millisecond))
+	return err
+}
+
+// The tables that are written as fast as the server can: the answers that
+// depend on one are of one shape, those on the other of twenty.
+const (
+	oneTable  = "freshet_bench_one"
+	manyTable = "freshet_bench_many"
+	speedRows = 2000
+	// speedAnswers is how many answers are kept of each shape.
+	speedAnswers = 200
+)
+
+type speedRun struct {
+	cfg    SpeedConfig
+	report Speed
+	values int64 // the last value written to an awaited row
+	direct *versus.Client
+	reader *versus.Client
+	bare   *stream
+	full   bool // PostgreSQL
+}
+
+// valueBase is above everything that is written otherwise.
+const valueBase = 0x5EED << 40
+
+// Compare makes tables, and races.
+func Compare(ctx context.Context, cfg SpeedConfig) (report Speed, err error) {
+	r := &speedRun{cfg: cfg, values: valueBase}
+	t, err := wire.Parse(cfg.Direct)
+	if err != nil {
+		return report, err
+	}
+	r.full = t.Dialect == wire.Postgres
+	if err := r.makeTables(ctx); err != nil {
+		return report, err
+	}
+	defer func() {
+		err = errors.Join(err, versus.Exec(context.WithoutCancel(ctx), cfg.Direct, "DROP TABLE "+table, "DROP TABLE "+oneTable, "DROP TABLE "+manyTable))
+	}()
+	if r.direct, err = versus.Dial(ctx, cfg.Direct); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.direct.Close()) }()
+	if r.reader, err = versus.Dial(ctx, cfg.Through); err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, r.reader.Close()) }()
+	if err := r.keepAnswers(); err != nil {
+		return report, err
+	}
+	// Alone first: the bare stream costs the server CPU time, too.
+	if err := r.write(ctx); err != nil {
+		return report, err
+	}
+	if r.bare, err = openStream(ctx, cfg.Direct, table, oneTable, manyTable); err != nil {
+		return report, err
+	}
+	err = r.races(ctx)
+	return r.report, errors.Join(err, r.bare.close())
+}
+
+func (r *speedRun) makeTables(ctx context.Context) error {
+	script := []string{"DROP TABLE IF EXISTS " + table, "DROP TABLE IF EXISTS " + oneTable, "DROP TABLE IF EXISTS " + manyTable,
+		"CREATE TABLE " + table + " (id INT PRIMARY KEY, v BIGINT NOT NULL)", "INSERT INTO " + table + " VALUES (0, 0), (1, 0), (2, 0), (3, 0)"}
+	for _, name := range []string{oneTable, manyTable} {
+		script = append(script, "CREATE TABLE "+name+" (id INT PRIMARY KEY, k INT NOT NULL, v BIGINT NOT NULL, c VARCHAR(60) NOT NULL, pad VARCHAR(60) NOT NULL)")
+		var rows []string
+		for id := range speedRows {
+			rows = append(rows, fmt.Sprintf("(%d, %d, 0, 'c%d', '%s')", id, id/4, id, strings.Repeat("p", 50)))
+		}
+		script = append(script, "INSERT INTO "+name+" VALUES "+strings.Join(rows, ","))
+		if r.full {
+			script = append(script, "ALTER TABLE "+name+" REPLICA IDENTITY FULL")
+		}
+	}
+	return versus.Exec(ctx, r.cfg.Direct, script...)
+}
+
+// shapes are statements of twenty shapes of a table, each with one parameter.
+func shapes() []string {
+	var out []string
+	for _, where := range []string{"id = %[2]d", "k = %[2]d", "id = %[2]d AND k = %[2]d", "id BETWEEN %[2]d AND %[2]d + 0", "id = %[2]d AND c = 'c%[2]d'"} {
+		for _, reads := range []string{"v", "c", "pad", "v, c"} {
+			out = append(out, "SELECT "+reads+" FROM %[1]s WHERE "+where)
+		}
+	}
+	return out
+}
+
+// keepAnswers has answers of every shape kept, and waits until they are hits.
+func (r *speedRun) keepAnswers() error {
+	for at, sql := range shapes() {
+		for _, name := range []string{oneTable, manyTable} {
+			if name == oneTable && at > 0 {
+				continue
+			}
+			for n := range speedAnswers {
+				if _, err := r.reader.Query(fmt.Sprintf(sql, name, n*(speedRows/speedAnswers))); err != nil {
+					return err
+				}
+			}
+		}
+		if err := r.reader.Extend(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writer updates one row of a table by its key.
+func writer(name string) load.Workload {
+	return load.Workload{Mode: load.Prepared, Depth: 1, Statements: []load.Statement{{
+		SQL:  "UPDATE " + name + " SET v = v + 1 WHERE id = ?",
+		Args: func(n int64) []int64 { return []int64{n * 7919 % speedRows} },
+	}}}
+}
+
+// write lets the server write as fast as it can, each table in turn.
+func (r *speedRun) write(ctx context.Context) error {
+	one, many := Written{Shapes: 1}, Written{Shapes: len(shapes())}
+	for round := range max(1, r.cfg.Rounds) {
+		for _, w := range []struct {
+			*Written
+			table string
+		}{{&one, oneTable}, {&many, manyTable}} {
+			// What the feed is said to know, it takes up only once it is asked.
+			if err := r.keepAnswers(); err != nil {
+				return err
+			}
+			if err := r.round(ctx, w.Written, w.table, round); err != nil {
+				return err
+			}
+		}
+	}
+	r.report.Writing = []Written{one, many}
+	return nil
+}
+
+func (r *speedRun) round(ctx context.Context, w *Written, name string, round int) error {
+	workload := writer(name)
+	workload.Round = int64(round)
+	usage := func(server, proxy *time.Duration) func() error {
+		return func() error {
+			var err error
+			for _, p := range []struct {
+				pid int
+				to  *time.Duration
+			}{{r.cfg.DirectPid, server}, {r.cfg.ThroughPid, proxy}} {
+				if p.pid == 0 {
+					continue
+				}
+				t, e := cpu.Time(p.pid)
+				*p.to, err = t, errors.Join(err, e)
+			}
+			return err
+		}
+	}
+	result, err := load.Run(ctx, load.Config{Workload: workload, DSN: r.cfg.Direct, Connections: r.cfg.Writers, Seconds: r.cfg.Seconds, Warmup: 0.2,
+		Core: r.cfg.Core, Begin: usage(&w.from, &w.proxyFrom), End: usage(&w.serverTo, &w.proxyTo)})
+	if err != nil {
+		return err
+	}
+	ended := time.Now()
+	w.Rows, w.Elapsed = w.Rows+result.Calls, w.Elapsed+result.Elapsed
+	w.Server, w.Proxy = w.Server+w.serverTo-w.from, w.Proxy+w.proxyTo-w.proxyFrom
+	if err := r.caughtUp(ctx); err != nil {
+		return err
+	}
+	r.report.CaughtUp = max(r.report.CaughtUp, time.Since(ended))
+	return nil
+}
+
+// caughtUp waits until the feed has applied everything that is committed: a
+// change made now shows.
+func (r *speedRun) caughtUp(ctx context.Context) error {
+	_, err := r.fresh(ctx)
+	return err
+}
+
+// races awaits commits on the idle server, then while it writes as fast as it can.
+func (r *speedRun) races(ctx context.Context) error {
+	err := r.race(ctx, &r.report.Idle, func(n int) bool { return n < r.cfg.Commits })
+	if err != nil || r.cfg.Seconds <= 0 {
+		return err
+	}
+	type written struct {
+		load.Result
+		err error
+	}
+	done := make(chan written, 1)
+	go func() {
+		result, err := load.Run(ctx, load.Config{Workload: writer(oneTable), DSN: r.cfg.Direct, Connections: r.cfg.Writers,
+			Seconds: r.cfg.Seconds * float64(max(1, r.cfg.Rounds)), Core: r.cfg.Core})
+		done <- written{result, err}
+	}()
+	var w written
+	over := false
+	err = r.race(ctx, &r.report.Loaded, func(int) bool {
+		select {
+		case w = <-done:
+			over = true
+		default:
+		}
+		return !over
+	})
+	if !over {
+		w = <-done
+	}
+	if err = errors.Join(err, w.err); err == nil {
+		r.report.Loaded.PerSecond = w.PerSecond()
+	}
+	return err
+}
+
+// race lets the bare client and the proxy await commits in turn.
+func (r *speedRun) race(ctx context.Context, into *Race, more func(n int) bool) error {
+	into.Bare, into.Fresh = hdrhistogram.New(1000, int64(time.Minute), 3), hdrhistogram.New(1000, int64(time.Minute), 3)
+	for n := 0; more(n); n++ {
+		if n%64 == 0 {
+			if err := errors.Join(ctx.Err(), r.direct.Extend(), r.reader.Extend()); err != nil {
+				return err
+			}
+		}
+		h, await := into.Bare, r.bareCommit
+		if n%2 == 1 {
+			h, await = into.Fresh, r.fresh
+		}
+		took, err := await(ctx)
+		if err != nil {
+			return err
+		}
+		if err := h.RecordValue(max(1000, took.Nanoseconds())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bareCommit is the time from sending a commit to the bare client's seeing it.
+func (r *speedRun) bareCommit(ctx context.Context) (time.Duration, error) {
+	r.values++
+	r.bare.expect(r.values)
+	sent := time.Now()
+	if err := r.commit(); err != nil {
+		return 0, err
+	}
+	seen, err := r.bare.await(ctx)
+	return seen.Sub(sent), err
+}
+
+func (r *speedRun) commit() error {
+	_, err := r.direct.Query(fmt.Sprintf("UPDATE %s SET v = %d WHERE id = %d", table, r.values, r.values%4))
+	return err
+}
+
+// fresh is the time from sending a commit to the first answer that shows it.
+func (r *speedRun) fresh(ctx context.Context) (time.Duration, error) {
+	r.values++
+	sql, want := fmt.Sprintf("SELECT v FROM %s WHERE id = %d", table, r.values%4), fmt.Sprint(r.values)
+	for range 2 { // kept, so that an old answer is there to be served
+		if _, err := r.reader.Query(sql); err != nil {
+			return 0, err
+		}
+	}
+	sent := time.Now()
+	if err := r.commit(); err != nil {
+		return 0, err
+	}
+	for {
+		rows, err := r.reader.Query(sql)
+		took := time.Since(sent)
+		switch {
+		case err != nil:
+			return 0, err
+		case len(rows) == 1 && string(rows[0][0]) == want:
+			return took, nil
+		case took > Patience:
+			return 0, fmt.Errorf("a change was not seen within %s", Patience)
+		case ctx.Err() != nil:
+			return 0, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,78 @@
+package fresh
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"freshet/bench/upstream"
+	"freshet/bench/versus"
+)
+
+// TestCompareServerWithItself: read from the server itself, everything that
+// Compare awaits comes. How fast is no test's business.
+func TestCompareServerWithItself(t *testing.T) {
+	for _, kind := range upstream.Kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			s := upstream.Need(t, kind)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			report, err := Compare(ctx, SpeedConfig{Direct: s.DSN(), Through: s.DSN(), DirectPid: s.Pid(), ThroughPid: s.Pid(),
+				Commits: 20, Seconds: 0.3, Rounds: 1, Writers: 2, Core: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Idle.Bare.TotalCount() != 10 || report.Idle.Fresh.TotalCount() != 10 || report.Loaded.PerSecond <= 0 {
+				t.Errorf("%d and %d commits, %.0f rows/s", report.Idle.Bare.TotalCount(), report.Idle.Fresh.TotalCount(), report.Loaded.PerSecond)
+			}
+			for _, w := range report.Writing {
+				if w.Rows == 0 || w.Server != w.Proxy {
+					t.Errorf("%+v: want rows, and one process seen twice", w)
+				}
+			}
+			var out strings.Builder
+			if err := report.Print(&out); err != nil || !strings.Contains(out.String(), "20 shapes") {
+				t.Errorf("%v: %s", err, out.String())
+			}
+		})
+	}
+}
+
+// TestBareStreamSeesOnlyWhatIsCommitted: not another value, not a change that
+// is rolled back.
+func TestBareStreamSeesOnlyWhatIsCommitted(t *testing.T) {
+	for _, kind := range upstream.Kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			s := upstream.Need(t, kind)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			const name = "bare_stream"
+			exec := func(statements ...string) {
+				t.Helper()
+				if err := versus.Exec(ctx, s.DSN(), statements...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			exec("CREATE TABLE "+name+" (id INT PRIMARY KEY, v BIGINT NOT NULL)", "INSERT INTO "+name+" VALUES (1, 0)")
+			defer exec("DROP TABLE " + name)
+			bare, err := openStream(ctx, s.DSN(), name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			set := func(v int64) string { return fmt.Sprintf("UPDATE %s SET v = %d WHERE id = 1", name, v) }
+			bare.expect(valueBase + 2)
+			exec(set(valueBase+1), "BEGIN", set(valueBase+2), "ROLLBACK", set(valueBase+3))
+			before := time.Now()
+			exec(set(valueBase + 2))
+			seen, err := bare.await(ctx)
+			if err != nil || seen.Before(before) {
+				t.Errorf("seen %s before it was committed, %v", before.Sub(seen), err)
+			}
+			if err := bare.close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
