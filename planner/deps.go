@@ -25,11 +25,11 @@ type binding struct {
 	times []int
 }
 
-// fixed is what a reference's literals come to; variant is nil where there are
-// parameters.
+// fixed is what a reference's literals come to; there are no variants where
+// there are parameters.
 type fixed struct {
-	variant *variant
-	keys    []cache.Dep
+	variants []*variant
+	keys     []cache.Dep
 }
 
 // deps implements depMaker.
@@ -76,9 +76,8 @@ func (b *binding) narrowed(dst []cache.Dep, start, i int, params []Param, room i
 	if ref.whole || room < 2 {
 		return dst, 0, false
 	}
-	if f := &b.fixed[i]; f.variant != nil && len(f.keys) < room {
-		if since, ok = f.variant.up(); ok {
-			dst = add(dst, start, f.variant.all)
+	if f := &b.fixed[i]; len(f.variants) > 0 && len(f.keys)+len(f.variants) <= room {
+		if dst, since, ok = up(dst, start, f.variants); ok {
 			for _, key := range f.keys {
 				dst = add(dst, start, key)
 			}
@@ -87,15 +86,64 @@ func (b *binding) narrowed(dst []cache.Dep, start, i int, params []Param, room i
 	}
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
-	n := b.measure(s, ref, params, room-1)
-	v := b.variant(ref, n)
-	if v == nil {
+	if !b.shaped(s, ref, b.measure(s, ref, params, room)) {
 		return dst, 0, false
 	}
-	if since, ok = v.up(); ok {
-		dst = s.keys(add(dst, start, v.all), start, v)
+	if dst, since, ok = up(dst, start, s.variants); ok {
+		dst = s.keys(dst, start)
 	}
 	return dst, since, ok
+}
+
+// shaped finds the shapes of what was measured: one, or with a range one for
+// each width of its blocks. Where the table has too many shapes for that, the
+// blocks are made of one width.
+func (b *binding) shaped(s *scratch, ref *reference, n narrowing) bool {
+	s.variants = s.variants[:0]
+	if !n.ranged {
+		v := b.variant(ref, n)
+		if v == nil || v.shape == nil {
+			return false
+		}
+		s.variants = append(s.variants, v)
+		return true
+	}
+	if b.widths(s, ref, n) {
+		return true
+	}
+	return s.cover(s.product, s.room, 1) && b.widths(s, ref, n)
+}
+
+// widths finds the shape of each of the range's pieces.
+func (b *binding) widths(s *scratch, ref *reference, n narrowing) bool {
+	s.variants = s.variants[:0]
+	for i := range s.pieces {
+		n.level = s.pieces[i].level
+		v := b.variant(ref, n)
+		if v == nil || v.shape == nil {
+			return false
+		}
+		s.pieces[i].of = v
+		if !slices.Contains(s.variants, v) {
+			s.variants = append(s.variants, v)
+		}
+	}
+	return true
+}
+
+// up appends what every answer of the shapes depends on and tells from when on
+// the feed has hashed changes for all of them; false while it has not.
+func up(dst []cache.Dep, start int, variants []*variant) (deps []cache.Dep, since cache.Position, ok bool) {
+	before := len(dst)
+	for _, v := range variants {
+		position, ok := v.shape.Since()
+		if !ok {
+			return dst[:before], 0, false
+		}
+		since = max(since, position)
+		dst = add(dst, start, v.all)
+	}
+	return dst, since, true
 }
 
 // variant is reference.variant, nil when what the run can use narrows nothing.
@@ -104,14 +152,6 @@ func (b *binding) variant(ref *reference, n narrowing) *variant {
 		return nil
 	}
 	return ref.variant(b.follower, n)
-}
-
-// up tells from when on the feed has hashed changes for the shape.
-func (v *variant) up() (cache.Position, bool) {
-	if v.shape == nil {
-		return 0, false
-	}
-	return v.shape.Since()
 }
 
 // movesOn tells whether a parameter may be read as the current time.
@@ -170,8 +210,8 @@ func (b *binding) fix() {
 		if ref.whole || !b.constant(ref) {
 			continue
 		}
-		if v := b.variant(ref, b.measure(s, ref, nil, maxKeys-2*(len(b.refs)-1))); v != nil && v.shape != nil {
-			b.fixed[i] = fixed{v, s.keys(nil, 0, v)}
+		if b.shaped(s, ref, b.measure(s, ref, nil, maxDeps-2*(len(b.refs)-1))) {
+			b.fixed[i] = fixed{slices.Clone(s.variants), s.keys(nil, 0)}
 		}
 	}
 }
@@ -179,9 +219,9 @@ func (b *binding) fix() {
 // usable is what the runs of a text can use of a reference: literals whose
 // equality is not proven narrow none.
 func (b *binding) usable(i int) narrowing {
-	switch v := b.fixed[i].variant; {
-	case v != nil:
-		return v.narrowing
+	switch v := b.fixed[i].variants; {
+	case len(v) > 0:
+		return v[0].narrowing
 	case b.constant(b.refs[i]):
 		return narrowing{}
 	}
@@ -205,9 +245,13 @@ type scratch struct {
 	bytes   []byte
 	ends    []int // of the canonical values in bytes
 	columns []valued
-	// first and blocks are the range's.
-	first  uint64
-	blocks int
+	// low and high are the range's ends, pieces its blocks: as many as can be
+	// if there are product keys of the columns and room for so many
+	// dependencies.
+	low, high     uint64
+	product, room int
+	pieces        []piece
+	variants      []*variant
 }
 
 // valued is a column whose values are proven.
@@ -221,11 +265,12 @@ type valued struct {
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // measure works out the values of a run, as far as they are proven, and what
-// they narrow the reference to with at most so many keys.
-func (b *binding) measure(s *scratch, ref *reference, params []Param, keys int) narrowing {
-	s.bytes, s.ends, s.columns, s.blocks = s.bytes[:0], s.ends[:0], s.columns[:0], 0
+// they narrow the reference to with at most so many dependencies, one of them
+// the shape's own.
+func (b *binding) measure(s *scratch, ref *reference, params []Param, room int) narrowing {
+	s.bytes, s.ends, s.columns, s.pieces = s.bytes[:0], s.ends[:0], s.columns[:0], s.pieces[:0]
 	var n narrowing
-	if keys < 1 {
+	if room < 2 {
 		return n
 	}
 	product := 1
@@ -234,7 +279,7 @@ func (b *binding) measure(s *scratch, ref *reference, params []Param, keys int) 
 			product *= s.columns[len(s.columns)-1].count
 		}
 	}
-	for product > keys { // the longest list narrows least
+	for product > room-1 { // the longest list narrows least
 		longest := slices.MaxFunc(s.columns, func(a, b valued) int { return a.count - b.count })
 		product /= longest.count
 		s.columns = slices.DeleteFunc(s.columns, func(v valued) bool { return v == longest })
@@ -243,7 +288,10 @@ func (b *binding) measure(s *scratch, ref *reference, params []Param, keys int) 
 		n.mask |= 1 << v.index
 	}
 	if ref.ranged != nil {
-		n.level, n.ranged = b.blocks(s, ref.ranged, params, keys/product)
+		if s.low, s.high, n.ranged = b.span(s, ref.ranged, params); n.ranged {
+			s.product, s.room = product, room
+			n.ranged = s.cover(product, room, maxWidths)
+		}
 	}
 	return n
 }
@@ -291,24 +339,36 @@ func (s *scratch) at(i int) []byte {
 // keys appends the dependency on every combination of the values and blocks
 // measured. The feed hashes a row in the same order: the compared columns, then
 // eight bytes of the block's number.
-func (s *scratch) keys(dst []cache.Dep, start int, v *variant) []cache.Dep {
+func (s *scratch) keys(dst []cache.Dep, start int) []cache.Dep {
 	for {
-		for block := range max(s.blocks, 1) {
-			s.hasher.Begin(v.shape.ID)
-			for i := range s.columns {
-				s.hasher.Value(s.at(s.columns[i].first + s.columns[i].pick))
-			}
-			if v.ranged {
+		if len(s.pieces) == 0 {
+			s.values(s.variants[0])
+			dst = add(dst, start, s.hasher.Dep())
+		}
+		for i := range s.pieces {
+			p := &s.pieces[i]
+			s.values(p.of)
+			values := s.hasher
+			for block := range p.blocks {
+				s.hasher = values
 				mark := len(s.bytes)
-				s.bytes = binary.BigEndian.AppendUint64(s.bytes, s.first+uint64(block))
+				s.bytes = binary.BigEndian.AppendUint64(s.bytes, p.first+uint64(block))
 				s.hasher.Value(s.bytes[mark:])
 				s.bytes = s.bytes[:mark]
+				dst = add(dst, start, s.hasher.Dep())
 			}
-			dst = add(dst, start, s.hasher.Dep())
 		}
 		if !s.next() {
 			return dst
 		}
+	}
+}
+
+// values hashes the picked values of the compared columns for a shape.
+func (s *scratch) values(v *variant) {
+	s.hasher.Begin(v.shape.ID)
+	for i := range s.columns {
+		s.hasher.Value(s.at(s.columns[i].first + s.columns[i].pick))
 	}
 }
 

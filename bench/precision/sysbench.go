@@ -67,11 +67,8 @@ var sbRanges = []string{"simple range", "sum range", "order range", "distinct ra
 func newSysbench(name string, rng *rand.Rand, rows int, d distribution) *workload {
 	b := &sysbench{rng: rng, rows: max(rows, 10*sbRange)}
 	d(b)
-	w := &workload{name: name, tables: []string{sbTable}, setUp: b.setUp, reads: b.reads, writes: b.writes}
-	if name != "sysbench" {
-		w.targets = []target{{"ranges", sbRanges, leastRangeHits}}
-	}
-	return w
+	return &workload{name: name, tables: []string{sbTable}, setUp: b.setUp, reads: b.reads, writes: b.writes,
+		targets: []target{{"ranges", sbRanges, leastRangeHits}}}
 }
 
 // leastRangeHits is the promise for ranges.
