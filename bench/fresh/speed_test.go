@@ -20,11 +20,11 @@ func TestCompareServerWithItself(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			report, err := Compare(ctx, SpeedConfig{Direct: s.DSN(), Through: s.DSN(), DirectPid: s.Pid(), ThroughPid: s.Pid(),
-				Commits: 20, Seconds: 0.3, Rounds: 1, Writers: 2, Core: -1})
+				Commits: 30, Seconds: 0.3, Rounds: 1, Writers: 2, Core: -1})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if report.Idle.Bare.TotalCount() != 10 || report.Idle.Fresh.TotalCount() != 10 || report.Loaded.PerSecond <= 0 {
+			if report.Idle.Bare.TotalCount() != 10 || report.Idle.Own.TotalCount() != 10 || report.Idle.Fresh.TotalCount() != 10 || report.Loaded.PerSecond <= 0 {
 				t.Errorf("%d and %d commits, %.0f rows/s", report.Idle.Bare.TotalCount(), report.Idle.Fresh.TotalCount(), report.Loaded.PerSecond)
 			}
 			for _, w := range report.Writing {

@@ -47,7 +47,7 @@ as fast as it can, and tells the CPU time that each row written takes.`,
 	cmd.Flags().IntVar(&cfg.Updates, "updates", 10000, "rows to change, one at a time")
 	cmd.Flags().IntVar(&cfg.Rows, "rows", 500, "different rows")
 	cmd.Flags().Uint64Var(&cfg.Seed, "seed", 0, "what draws the rows (0: a new one)")
-	cmd.Flags().IntVar(&speed.Commits, "commits", 4000, "commits awaited on the idle server by the bare client and Freshet in turn; 0: no comparison")
+	cmd.Flags().IntVar(&speed.Commits, "commits", 4000, "commits awaited on the idle server, by a bare client and through Freshet in turn; 0: no comparison")
 	cmd.Flags().Float64Var(&speed.Seconds, "seconds", 3, "seconds of writing in each round")
 	cmd.Flags().IntVar(&speed.Rounds, "rounds", 3, "rounds of writing")
 	cmd.Flags().IntVar(&speed.Writers, "writers", 8, "connections that write")
