@@ -83,10 +83,12 @@ type Written struct {
 // PerSecond is rows a second.
 func (w *Written) PerSecond() float64 { return float64(w.Rows) / max(1e-9, w.Elapsed.Seconds()) }
 
-// ProxyMicros and ServerMicros are CPU time a row.
+// ProxyMicros is the proxy's CPU time a row.
 func (w *Written) ProxyMicros() float64 {
 	return float64(w.Proxy.Microseconds()) / float64(max(1, w.Rows))
 }
+
+// ServerMicros is the server's CPU time a row.
 func (w *Written) ServerMicros() float64 {
 	return float64(w.Server.Microseconds()) / float64(max(1, w.Rows))
 }

@@ -73,14 +73,17 @@ func (d *mysqlDSN) dialOnce(ctx context.Context, database string, idle time.Dura
 	dialer := func(ctx context.Context, network, addr string) (net.Conn, error) {
 		nd := net.Dialer{Timeout: sideTimeout}
 		var err error
-		line, err = nd.DialContext(ctx, network, addr)
-		return line, err
+		if line, err = nd.DialContext(ctx, network, addr); err != nil {
+			return nil, err
+		}
+		line = &idleLine{line, idle}
+		return line, nil
 	}
 	release := func() bool { return false }
 	options := func(c *client.Conn) error {
 		// The dialler has run: from here on ctx closes the line.
 		release = context.AfterFunc(ctx, func() { closeQuietly(line) })
-		c.ReadTimeout, c.WriteTimeout = idle, sideTimeout
+		c.WriteTimeout = sideTimeout
 		if config != nil {
 			c.SetTLSConfig(config.Clone())
 		}
@@ -93,6 +96,21 @@ func (d *mysqlDSN) dialOnce(ctx context.Context, database string, idle time.Dura
 		return nil, nil, fmt.Errorf("feed: connecting to %s as %s: %w", d.addr, d.user, err)
 	}
 	return c, release, nil
+}
+
+// idleLine bounds the silence on a line. go-mysql would set a deadline twice for
+// each packet, whether it has been received already or not, and each row that
+// changes comes as some five packets.
+type idleLine struct {
+	net.Conn
+	idle time.Duration
+}
+
+func (l *idleLine) Read(b []byte) (int, error) {
+	if err := l.SetReadDeadline(time.Now().Add(l.idle)); err != nil {
+		return 0, err
+	}
+	return l.Conn.Read(b)
 }
 
 // closeQuietly closes a line whose end is no news: what it would report was
