@@ -1,8 +1,10 @@
 package mysql
 
 // Capability is the set of protocol features that both sides agreed on
-// ("Capabilities Flags").
-type Capability uint32
+// ("Capabilities Flags"). The upper half are MariaDB's extended flags, which
+// both sides send where MySQL has zeroes, and only if ClientLongPassword is not
+// set (MariaDB: "Connection", "Extended capabilities").
+type Capability uint64
 
 const (
 	ClientLongPassword Capability = 1 << iota // MariaDB servers clear it: their extended flags follow
@@ -37,7 +39,32 @@ const (
 	ClientCapabilityExtension
 	ClientSSLVerifyServerCert
 	ClientRememberOptions
+	MariaDBProgress         // ERR packets with number 0xffff tell how far a statement is
+	MariaDBComMulti         // no server has it any more
+	MariaDBBulkOperations   // COM_STMT_BULK_EXECUTE
+	MariaDBExtendedMetadata // column definitions tell types such as JSON and UUID
+	MariaDBCacheMetadata    // definitions that did not change are left out
+	MariaDBBulkUnitResults  // COM_STMT_BULK_EXECUTE answers for each row
 )
+
+// basic are the flags without MariaDB's, as they are sent.
+func (c Capability) basic() uint32 { return uint32(c) }
+
+// extended are MariaDB's flags as they are sent, 0 when they must not be.
+func (c Capability) extended() uint32 {
+	if c.Has(ClientLongPassword) {
+		return 0
+	}
+	return uint32(c >> 32)
+}
+
+// withExtended adds MariaDB's flags as they came, if they are any.
+func (c Capability) withExtended(flags uint32) Capability {
+	if c.Has(ClientLongPassword) {
+		return c
+	}
+	return c | Capability(flags)<<32
+}
 
 // Has says whether every flag of want is set.
 func (c Capability) Has(want Capability) bool { return c&want == want }

@@ -11,16 +11,22 @@ type Column struct {
 	Type                                   FieldType
 	Flags                                  uint16
 	Decimals                               uint8
+	// Extended holds MariaDB's further words on the type, as they are sent: a
+	// kind (0 name, 1 format), a length and a text for each.
+	Extended string
 }
 
-// Append appends the payload.
-func (c *Column) Append(dst []byte) []byte {
+// Append appends the payload for a peer with these capabilities.
+func (c *Column) Append(dst []byte, caps Capability) []byte {
 	dst = AppendLenencString(dst, "def")
 	dst = AppendLenencString(dst, c.Schema)
 	dst = AppendLenencString(dst, c.Table)
 	dst = AppendLenencString(dst, c.OrgTable)
 	dst = AppendLenencString(dst, c.Name)
 	dst = AppendLenencString(dst, c.OrgName)
+	if caps.Has(MariaDBExtendedMetadata) {
+		dst = AppendLenencString(dst, c.Extended)
+	}
 	dst = append(dst, 0x0c)
 	dst = binary.LittleEndian.AppendUint16(dst, c.Collation)
 	dst = binary.LittleEndian.AppendUint32(dst, c.Length)
@@ -31,7 +37,7 @@ func (c *Column) Append(dst []byte) []byte {
 
 // DecodeColumn reads the payload; a default value after it (COM_FIELD_LIST) is
 // left unread.
-func DecodeColumn(p []byte) (Column, error) {
+func DecodeColumn(p []byte, caps Capability) (Column, error) {
 	r := reader{b: p}
 	r.lenencString()
 	c := Column{
@@ -40,6 +46,9 @@ func DecodeColumn(p []byte) (Column, error) {
 		OrgTable: string(r.lenencString()),
 		Name:     string(r.lenencString()),
 		OrgName:  string(r.lenencString()),
+	}
+	if caps.Has(MariaDBExtendedMetadata) {
+		c.Extended = string(r.lenencString())
 	}
 	fixed := reader{b: r.lenencString(), bad: r.bad}
 	c.Collation = fixed.u16()

@@ -9,11 +9,11 @@ func sha512Of(s string) [64]byte { return sha512.Sum512([]byte(s)) }
 
 // FuzzDecoders gives every decoder the same hostile bytes: none may panic.
 func FuzzDecoders(f *testing.F) {
-	f.Add([]byte{0x17, 1, 0, 0, 0, 8, 1, 0, 0, 0, 2, 0, 1, 3, 0, 0, 254, 0, 1, 'x', 1, 0, 0, 0, 1, 'y'}, uint32(ClientQueryAttributes), 2)
-	f.Add([]byte{3, 1, 1, 0, 1, 3, 0, 0, 1, 0, 0, 0, 'S'}, uint32(ClientQueryAttributes), 0)
-	f.Add([]byte{0, 0, 0, 2, 0x40, 0, 0, 0, 5, 1, 3, 2, 'd', 'b'}, uint32(ClientSessionTrack), 0)
-	f.Add([]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint32(0), 1)
-	f.Fuzz(func(t *testing.T, p []byte, c uint32, n int) {
+	f.Add([]byte{0x17, 1, 0, 0, 0, 8, 1, 0, 0, 0, 2, 0, 1, 3, 0, 0, 254, 0, 1, 'x', 1, 0, 0, 0, 1, 'y'}, uint64(ClientQueryAttributes), 2)
+	f.Add([]byte{3, 1, 1, 0, 1, 3, 0, 0, 1, 0, 0, 0, 'S'}, uint64(ClientQueryAttributes), 0)
+	f.Add([]byte{0, 0, 0, 2, 0x40, 0, 0, 0, 5, 1, 3, 2, 'd', 'b'}, uint64(ClientSessionTrack), 0)
+	f.Add([]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, uint64(0), 1)
+	f.Fuzz(func(t *testing.T, p []byte, c uint64, n int) {
 		caps := Capability(c)
 		n &= 0xffff
 		for _, m := range messages() {
@@ -71,12 +71,12 @@ func decodeTheRest(p []byte, caps Capability, n int) []error {
 // and never ask for more than a packet holds.
 func FuzzTracker(f *testing.F) {
 	res := Result{Columns: []Column{TextColumn("a")}, Rows: [][]*string{{nil}}}
-	for _, caps := range []Capability{0, ClientDeprecateEOF, ClientOptionalResultsetMetadata} {
+	for _, caps := range []Capability{0, ClientDeprecateEOF, ClientOptionalResultsetMetadata, MariaDBExtendedMetadata | MariaDBProgress} {
 		stream, _ := res.Append(nil, 1, caps, false)
-		f.Add(byte(ComQuery), uint32(caps), stream)
-		f.Add(byte(ComStmtPrepare), uint32(caps), packets(1, []byte{0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0}))
+		f.Add(byte(ComQuery), uint64(caps), stream)
+		f.Add(byte(ComStmtPrepare), uint64(caps), packets(1, []byte{0, 1, 0, 0, 0, 1, 0, 1, 0, 0, 0, 0}))
 	}
-	f.Fuzz(func(t *testing.T, cmd byte, caps uint32, stream []byte) {
+	f.Fuzz(func(t *testing.T, cmd byte, caps uint64, stream []byte) {
 		var tr Tracker
 		tr.Begin(Command(cmd), Capability(caps), 1)
 		for len(stream) >= HeaderLen {

@@ -14,10 +14,7 @@ type Handshake struct {
 	Capabilities  Capability
 	Collation     uint8 // low byte of the server's default collation id
 	Status        Status
-	// Extended holds MariaDB's flags, which are only there when
-	// ClientLongPassword is not set.
-	Extended uint32
-	Plugin   string
+	Plugin        string
 }
 
 // Append appends the payload.
@@ -39,11 +36,7 @@ func (h *Handshake) Append(dst []byte) []byte {
 		dst = append(dst, 0)
 	}
 	dst = append(dst, 0, 0, 0, 0, 0, 0)
-	if h.Capabilities.Has(ClientLongPassword) {
-		dst = append(dst, 0, 0, 0, 0)
-	} else {
-		dst = binary.LittleEndian.AppendUint32(dst, h.Extended)
-	}
+	dst = binary.LittleEndian.AppendUint32(dst, h.Capabilities.extended())
 	dst = append(append(dst, nonce[8:]...), 0)
 	if h.Capabilities.Has(ClientPluginAuth) {
 		dst = AppendNulString(dst, h.Plugin)
@@ -71,9 +64,7 @@ func DecodeHandshake(p []byte) (Handshake, error) {
 	h.Capabilities |= Capability(r.u16()) << 16
 	authLen := int(r.u8())
 	r.take(6)
-	if ext := r.u32(); !h.Capabilities.Has(ClientLongPassword) {
-		h.Extended = ext
-	}
+	h.Capabilities = h.Capabilities.withExtended(r.u32())
 	if err := r.check(what); err != nil {
 		return Handshake{}, err
 	}

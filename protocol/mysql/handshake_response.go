@@ -17,7 +17,6 @@ type HandshakeResponse struct {
 	// Collation is the whole id where the client sent two bytes of it
 	// (ids above 255), otherwise the one byte. 0 means the server's default.
 	Collation uint16
-	Extended  uint32 // MariaDB's flags, when ClientLongPassword is not set
 	User      []byte
 	Auth      []byte // the scramble, without a terminator
 	Database  []byte // nil unless ClientConnectWithDB
@@ -38,14 +37,11 @@ func IsSSLRequest(p []byte) (Capability, bool) {
 
 // AppendSSLRequest appends the payload that asks for TLS.
 func (h *HandshakeResponse) AppendSSLRequest(dst []byte) []byte {
-	dst = binary.LittleEndian.AppendUint32(dst, uint32(h.Capabilities))
+	dst = binary.LittleEndian.AppendUint32(dst, h.Capabilities.basic())
 	dst = binary.LittleEndian.AppendUint32(dst, h.MaxPacket)
 	dst = binary.LittleEndian.AppendUint16(dst, h.Collation)
 	dst = append(dst, make([]byte, 18)...)
-	if h.Capabilities.Has(ClientLongPassword) {
-		return append(dst, 0, 0, 0, 0)
-	}
-	return binary.LittleEndian.AppendUint32(dst, h.Extended)
+	return binary.LittleEndian.AppendUint32(dst, h.Capabilities.extended())
 }
 
 // Append appends the payload.
@@ -88,9 +84,7 @@ func DecodeHandshakeResponse(p []byte) (HandshakeResponse, error) {
 	h.MaxPacket = r.u32()
 	h.Collation = r.u16()
 	r.take(18)
-	if ext := r.u32(); !h.Capabilities.Has(ClientLongPassword) {
-		h.Extended = ext
-	}
+	h.Capabilities = h.Capabilities.withExtended(r.u32())
 	c := h.Capabilities
 	if r.bad || !c.Has(ClientProtocol41) {
 		return HandshakeResponse{}, malformed(what)

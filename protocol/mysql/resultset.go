@@ -55,7 +55,7 @@ func AppendDefinitions(dst []byte, seq uint8, caps Capability, columns []Column,
 	var mark int
 	for i := range columns {
 		dst, mark = BeginPacket(dst)
-		dst = columns[i].Append(dst)
+		dst = columns[i].Append(dst, caps)
 		dst, seq = EndPacket(dst, mark, seq)
 	}
 	if caps.Has(ClientDeprecateEOF) {

@@ -16,6 +16,7 @@ const (
 	EventLocalInfile // the server asks for the client's file; the reply goes on after it
 	EventPrepareOK   // COM_STMT_PREPARE's first packet
 	EventText        // COM_STATISTICS' answer
+	EventProgress    // how far the statement is (MariaDBProgress); the reply goes on
 )
 
 // trackState is what the next packet may be.

@@ -7,6 +7,9 @@ func (t *Tracker) begin(h Header, head []byte) (Event, error) {
 		return t.text(head)
 	}
 	if head[0] == headerERR {
+		if t.isProgress(head) {
+			return EventProgress, nil
+		}
 		return t.fail(h, head)
 	}
 	switch t.state {
@@ -29,6 +32,13 @@ func (t *Tracker) begin(h Header, head []byte) (Event, error) {
 	}
 	t.Rows++
 	return EventRow, nil
+}
+
+// isProgress tells a progress report from an error: its number is 0xffff
+// (MariaDB: "ERR_Packet"). Only statements are reported on.
+func (t *Tracker) isProgress(head []byte) bool {
+	return t.caps.Has(MariaDBProgress) && (t.cmd == ComQuery || t.cmd == ComStmtExecute) &&
+		len(head) >= 3 && head[1] == 0xff && head[2] == 0xff
 }
 
 func (t *Tracker) text(head []byte) (Event, error) {

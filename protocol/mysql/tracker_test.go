@@ -49,7 +49,7 @@ func TestTracker(t *testing.T) {
 	ok := func(s Status, caps Capability) []byte { o := OK{Status: s}; return o.Append(nil, caps) }
 	end := func(s Status, caps Capability) []byte { return AppendResultEnd(nil, caps, s, 0) }
 	eof := func(s Status) []byte { e := EOF{Status: s}; return e.Append(nil) }
-	def := func() []byte { c := TextColumn("a"); return c.Append(nil) }
+	def := func() []byte { c := TextColumn("a"); return c.Append(nil, 0) }
 	failure := func() []byte { e := NewError(ErrNumParse, "no"); return e.Append(nil, ClientProtocol41) }
 	prepared := func(params, columns uint16) []byte {
 		p := PrepareOK{StatementID: 9, Params: params, Columns: columns}
@@ -162,5 +162,27 @@ func TestTrackerLocalInfileSequence(t *testing.T) {
 	tr.Begin(ComQuery, 0, 1)
 	if _, err := tr.Packet(Header{Length: len(p), Seq: 2}, p); !errors.Is(err, ErrSequence) {
 		t.Fatal(err)
+	}
+}
+
+// A progress report looks like an error to those who did not ask for it.
+func TestTrackerProgress(t *testing.T) {
+	report := []byte{0xff, 0xff, 0xff, 1, 1, 2, 0x10, 0x27, 0, 4, 'c', 'o', 'p', 'y'}
+	ok := (&OK{Status: StatusAutocommit}).Append(nil, 0)
+	var tr Tracker
+	tr.Begin(ComQuery, ClientProtocol41|MariaDBProgress, 1)
+	for i, p := range [][]byte{report, report, ok} {
+		event, err := tr.Packet(Header{Length: len(p), Seq: uint8(1 + i)}, p)
+		want := EventProgress
+		if i == 2 {
+			want = EventOK
+		}
+		if err != nil || event != want || tr.Done() != (i == 2) || tr.Failed {
+			t.Fatalf("packet %d: event %d, %v", i, event, err)
+		}
+	}
+	tr.Begin(ComQuery, ClientProtocol41, 1)
+	if event, err := tr.Packet(Header{Length: len(report), Seq: 1}, report); err != nil || event != EventError || !tr.Done() {
+		t.Fatalf("not asked for: event %d, %v", event, err)
 	}
 }

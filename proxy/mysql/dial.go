@@ -110,7 +110,7 @@ func (o *opening) greet(context.Context) error {
 		o.caps |= wire.ClientConnectWithDB
 	}
 	if lost := o.key.caps &^ o.caps & linkCaps &^ wire.ClientLongPassword; lost != 0 {
-		return fmt.Errorf("the upstream does not offer the capabilities %#x", uint32(lost))
+		return fmt.Errorf("the upstream does not offer the capabilities %#x", uint64(lost))
 	}
 	if !o.caps.Has(wire.ClientSessionTrack) {
 		return errors.New("the upstream has no session tracking (MySQL 5.7, MariaDB 10.2 and later have)")

@@ -66,7 +66,7 @@ func (l *line) query(text string) ([][][]byte, error) {
 		}
 		switch event {
 		case wire.EventColumn:
-			c, err := wire.DecodeColumn(p)
+			c, err := wire.DecodeColumn(p, l.caps)
 			if err != nil {
 				return nil, err
 			}

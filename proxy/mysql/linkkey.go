@@ -18,7 +18,7 @@ type linkKey struct {
 
 // base is the key without settings: what a fresh connection is.
 func (k linkKey) base() string {
-	b := binary.LittleEndian.AppendUint32(nil, uint32(k.caps))
+	b := binary.LittleEndian.AppendUint64(nil, uint64(k.caps))
 	b = binary.LittleEndian.AppendUint16(b, k.collation)
 	b = wire.AppendLenencString(b, k.database)
 	return string(b)
@@ -30,12 +30,12 @@ var errKey = errors.New("mysql: not a link key")
 
 func parseLinkKey(s string) (k linkKey, err error) {
 	b := []byte(s)
-	if len(b) < 6 {
+	if len(b) < 10 {
 		return linkKey{}, errKey
 	}
-	k.caps = wire.Capability(binary.LittleEndian.Uint32(b))
-	k.collation = binary.LittleEndian.Uint16(b[4:])
-	b = b[6:]
+	k.caps = wire.Capability(binary.LittleEndian.Uint64(b))
+	k.collation = binary.LittleEndian.Uint16(b[8:])
+	b = b[10:]
 	text := func() string {
 		n, used := wire.DecodeLenenc(b)
 		if used == 0 || n > uint64(len(b)-used) {
@@ -60,7 +60,7 @@ const linkCaps = wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLon
 	wire.ClientODBC | wire.ClientLocalFiles | wire.ClientIgnoreSpace | wire.ClientInteractive | wire.ClientIgnoreSigpipe |
 	wire.ClientTransactions | wire.ClientReserved | wire.ClientMultiStatements | wire.ClientMultiResults |
 	wire.ClientPSMultiResults | wire.ClientCanHandleExpiredPasswords | wire.ClientDeprecateEOF |
-	wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes
+	wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes | onlyMariaDB
 
 // capsForLink are the flags of a link for a client with these.
 func capsForLink(client wire.Capability) wire.Capability {

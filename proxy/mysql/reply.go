@@ -174,6 +174,8 @@ func (h *handler) event(event wire.Event, hd wire.Header, body []byte) action {
 		if eof, err := wire.DecodeEOF(body); err == nil && eof.Status.Has(wire.StatusStateChanged) {
 			return h.unmark(e, eof, hd)
 		}
+	case wire.EventProgress:
+		h.reply.dirty = true // speaks of this one run
 	case wire.EventPrepareOK:
 		return h.prepared(e, hd)
 	case wire.EventLocalInfile:
@@ -183,7 +185,7 @@ func (h *handler) event(event wire.Event, hd wire.Header, body []byte) action {
 		h.phase = phaseFile
 	case wire.EventColumn:
 		if e.rows {
-			if c, err := wire.DecodeColumn(body); err == nil {
+			if c, err := wire.DecodeColumn(body, h.link().caps); err == nil {
 				h.reply.collation = c.Collation
 			}
 		}

@@ -111,7 +111,15 @@ const offered = wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLong
 	wire.ClientSecureConnection | wire.ClientMultiStatements | wire.ClientMultiResults | wire.ClientPSMultiResults |
 	wire.ClientPluginAuth | wire.ClientConnectAttrs | wire.ClientPluginAuthLenenc |
 	wire.ClientCanHandleExpiredPasswords | wire.ClientSessionTrack | wire.ClientDeprecateEOF |
-	wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes | wire.ClientRememberOptions
+	wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes | wire.ClientRememberOptions | onlyMariaDB
+
+// onlyMariaDB are those of MariaDB's extended flags that a session can keep up.
+// MariaDBCacheMetadata is none: a server leaves out the definitions that it sent
+// before with the same prepared statement, and on a link that was to another
+// client, which has its own. Without it the definitions always come. Nor are
+// MariaDBBulkOperations and MariaDBBulkUnitResults: COM_STMT_BULK_EXECUTE is not
+// passed on; clients execute once a row instead.
+const onlyMariaDB = wire.MariaDBProgress | wire.MariaDBExtendedMetadata
 
 // onlyMySQL are those that MariaDB does not have. It leaves out
 // ClientLongPassword to say that its extended flags are meant.
@@ -126,12 +134,16 @@ func guessGreeting(s proxy.ServerInfo) *greeting {
 	if s.Kind == "mariadb" {
 		g.plugin = wire.PluginNative
 		g.caps &^= onlyMySQL
+		if major*10000+minor*100+patch < 100502 {
+			g.caps &^= wire.MariaDBExtendedMetadata
+		}
 		if major < 11 {
 			// MariaDB hid behind this from replicas that knew no version 10.
 			g.version = "5.5.5-" + s.Version
 		}
 		return g
 	}
+	g.caps &^= onlyMariaDB
 	v := major*10000 + minor*100 + patch
 	if v < 80026 {
 		g.caps &^= wire.ClientQueryAttributes

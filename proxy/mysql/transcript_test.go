@@ -22,6 +22,7 @@ var capabilitySets = map[string]wire.Capability{
 	"tracking":    plainCaps | wire.ClientSessionTrack,
 	"modern":      plainCaps | wire.ClientSessionTrack | wire.ClientDeprecateEOF | wire.ClientQueryAttributes | wire.ClientPluginAuthLenenc,
 	"found rows":  plainCaps | wire.ClientFoundRows,
+	"extended":    plainCaps | wire.ClientDeprecateEOF | wire.MariaDBExtendedMetadata | wire.MariaDBProgress,
 	"no metadata": plainCaps | wire.ClientOptionalResultsetMetadata | wire.ClientDeprecateEOF,
 }
 
