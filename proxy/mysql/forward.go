@@ -54,7 +54,11 @@ func (h *handler) forward(instead []byte, e expect) bool {
 	if !h.prime(e.effects | h.tellsWarnings(e.cmd)) {
 		return h.stage.answered
 	}
-	if !h.keepsDiagnostics(&e) {
+	switch {
+	case h.keepsDiagnostics(&e):
+	case e.cmd == wire.ComStmtPrepare:
+		h.hold &^= holdDiagnostics // ROW_COUNT() stays
+	default:
 		h.hold &^= soft
 	}
 	e.fill, h.stage.fill = h.stage.fill, nil
@@ -67,17 +71,34 @@ func (h *handler) forward(instead []byte, e expect) bool {
 		h.s.Link.Write(h.raw)
 	}
 	h.await(e)
-	h.past.sent()
+	if !h.leavesPast(e.cmd) {
+		h.past.sent()
+	}
 	h.s.Sent()
 	return true
+}
+
+func (h *handler) mariadb() bool { return h.s.Upstream.Server.Kind == "mariadb" }
+
+// leavesPast says whether a command leaves the warnings of the statement before
+// as they are, unless it fails: then whether the link has them depends on where
+// that statement ran, not on where the command does.
+func (h *handler) leavesPast(cmd wire.Command) bool {
+	switch cmd {
+	case wire.ComPing, wire.ComStatistics, wire.ComStmtPrepare:
+		return true
+	case wire.ComInitDB, wire.ComSetOption, wire.ComFieldList, wire.ComProcessInfo, wire.ComDebug:
+		return h.mariadb()
+	}
+	return false
 }
 
 // tellsWarnings is effWarnings for the commands whose reply counts the warnings
 // of the statement before, as MySQL has it; after a hit the link's are another's.
 func (h *handler) tellsWarnings(cmd wire.Command) effects {
 	switch cmd {
-	case wire.ComInitDB, wire.ComPing, wire.ComSetOption, wire.ComDebug:
-		if p := &h.past; h.s.Upstream.Server.Kind == "mysql" && p.found <= maxCounted && !p.yielded {
+	case wire.ComInitDB, wire.ComPing, wire.ComSetOption, wire.ComDebug, wire.ComFieldList:
+		if p := &h.past; !h.mariadb() && p.found <= maxCounted && !p.yielded {
 			return effWarnings
 		}
 	}
@@ -85,11 +106,12 @@ func (h *handler) tellsWarnings(cmd wire.Command) effects {
 }
 
 // keepsDiagnostics says whether a command leaves the warnings of the one before
-// as they are: SHOW WARNINGS does, and on MariaDB a read of no table and its
-// preparation, and the end of a transaction.
+// as they are: SHOW WARNINGS and most that are no statement do, on MySQL not a
+// preparation, on MariaDB a read of no table and the end of a transaction too. MySQL's COM_FIELD_LIST adds a
+// warning of its own.
 func (h *handler) keepsDiagnostics(e *expect) bool {
-	return e.cmd == wire.ComPing || e.effects&(effWarnings|effRead) == effWarnings ||
-		(h.stage.bare || e.cmd == wire.ComStmtPrepare || e.effects.justEnds()) && h.s.Upstream.Server.Kind == "mariadb"
+	return h.leavesPast(e.cmd) && (e.cmd != wire.ComStmtPrepare || h.mariadb()) || e.cmd == wire.ComFieldList ||
+		e.effects&(effWarnings|effRead) == effWarnings || (h.stage.bare || e.effects.justEnds()) && h.mariadb()
 }
 
 // haveLink gets a link, or answers with why there is none.

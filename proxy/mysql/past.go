@@ -30,13 +30,18 @@ type past struct {
 // away notes that the link, if any, is not the one of before.
 func (p *past) away() { p.elsewhere, p.foundElsewhere = true, true }
 
-// sent notes that a statement goes to the attached link.
+// sent notes that the attached link has the diagnostics of the last statement.
 func (p *past) sent() { p.elsewhere, p.yielded = false, false }
 
 // read notes a read of n rows that was not answered by the link.
 func (p *past) read(n uint64) {
 	p.away()
 	p.found, p.wrote, p.yielded = n, false, false
+}
+
+// none notes a command that leaves ROW_COUNT() at 0 and was not sent.
+func (p *past) none() {
+	p.elsewhere, p.wrote, p.affected = true, true, 0
 }
 
 // counted notes FOUND_ROWS() on the attached link.
@@ -62,10 +67,16 @@ func (h *handler) answerKept(v []byte) {
 // settlePast notes what a forwarded statement left to be asked for.
 func (h *handler) settlePast(e *expect, r *reply) {
 	t, p := &r.tracker, &h.past
+	if t.Failed || t.Warned {
+		p.sent() // of a command that else leaves what was there before
+	}
 	switch e.cmd {
 	case wire.ComQuery, wire.ComStmtExecute:
+	case wire.ComStatistics:
+		return
 	case wire.ComStmtPrepare:
 		p.wrote = p.wrote && !t.Failed
+		p.yielded = p.yielded && h.mariadb() // MySQL forgets the warnings of before
 		return
 	default:
 		p.wrote, p.affected = !t.Failed && !t.Last.EOF, 0
@@ -90,8 +101,8 @@ func (h *handler) settlePast(e *expect, r *reply) {
 }
 
 // lost says whether ROW_COUNT() is that of a write on a link long given back,
-// which no statement can bring back.
-func (p *past) lost() bool { return p.elsewhere && p.wrote }
+// which nothing can bring back: a read brings back -1, a ping 0.
+func (p *past) lost() bool { return p.elsewhere && p.wrote && p.affected != 0 }
 
 // maxCounted bounds the FOUND_ROWS() that is brought back by a read of as many
 // rows; above it the count is that of the bound.
@@ -127,15 +138,22 @@ func (h *handler) prime(eff effects) bool {
 	}
 	// ROW_COUNT() is the link's as long as nothing else runs there, which
 	// FOUND_ROWS() of a read that ran elsewhere would need.
-	both := eff&effRowCount != 0 && p.wrote && !p.elsewhere
-	if both || p.found > maxCounted || p.yielded && eff&effWarnings != 0 {
+	both := eff&effRowCount != 0 && p.wrote && p.affected != 0
+	rows := p.found
+	if rows > maxCounted && eff&effFound == 0 {
+		rows, p.foundElsewhere = 0, true
+	}
+	if both || rows > maxCounted || p.yielded && eff&effWarnings != 0 {
 		h.fail(wire.NewError(wire.ErrNumUnknown, "freshet: the diagnostics of the statement before are no longer known; run both in one transaction"))
 		h.stage.answered, h.concluding = true, true
 		h.conclude()
 		return false
 	}
 	h.stage.primed = true
-	h.internal(h.ofRows(p.found), nil)
+	h.internal(h.ofRows(rows), nil)
+	if p.wrote {
+		h.ask1([]byte{byte(wire.ComPing)}, expect{}) // it leaves FOUND_ROWS() as it is
+	}
 	return true
 }
 
@@ -171,7 +189,7 @@ func (h *handler) rowCount(text []byte, binary bool) bool {
 		return false
 	}
 	name, value := fields[len(fields)-1], strconv.FormatUint(h.past.affected, 10)
-	h.past.wrote = false
+	h.past.read(1)
 	column := wire.Column{Name: strings.Trim(name, "`"), Collation: wire.CollationBinary, Length: 21, Type: wire.TypeLongLong, Flags: wire.FlagNotNull | wire.FlagBinary}
 	res := wire.Result{Columns: []wire.Column{column}, Rows: [][]*string{{&value}}, Status: h.status}
 	h.scratch, _ = res.Append(h.scratch[:0], h.commandSeq()+1, h.caps, binary)

@@ -9,7 +9,7 @@ import (
 
 // effects are what a text may do to its session or ask of its past, as far as
 // its words tell. They err on the side of more.
-type effects uint32
+type effects uint64
 
 const (
 	effRead       effects = 1 << iota // begins like a query that may be planned
@@ -44,6 +44,7 @@ const (
 	effConnection                     // asks for CONNECTION_ID()
 	effUnscoped                       // SET @@name without SESSION or GLOBAL
 	effEnds                           // COMMIT, ROLLBACK: ends the transaction
+	effGlobal                         // SET GLOBAL, SET PERSIST
 )
 
 // firstWords says what a statement's first word makes of it. Words that are
@@ -56,7 +57,7 @@ var firstWords = map[string]effects{
 	"CHECKSUM": effQuiet, "REPAIR": 0, "HELP": effQuiet, "DO": 0, "FLUSH": effConsole, "RESET": 0, "PURGE": 0,
 	"SET": effSet | effConsole | effQuiet, "USE": effUse | effQuiet, "HANDLER": effHandler, "XA": effXA, "LOCK": effLock, "UNLOCK": effUnlock,
 	"PREPARE": effPrepare, "EXECUTE": effPrepare | effUnproven, "DEALLOCATE": effPrepare, "KILL": effKill,
-	"BEGIN": effQuiet,
+	"BEGIN": effQuiet, "GET": effQuiet,
 }
 
 // words are those that tell something wherever they stand.
@@ -141,6 +142,9 @@ func (r *textReader) variable(s string) {
 		return
 	}
 	name := upper(s)
+	if r.verb == "SET" && (strings.HasPrefix(name, "@@GLOBAL.") || strings.HasPrefix(name, "@@PERSIST.")) {
+		r.eff |= effGlobal
+	}
 	if i := strings.LastIndexByte(name, '.'); i >= 0 {
 		name = name[i+1:]
 	}
@@ -232,6 +236,8 @@ func (r *textReader) pair(w string) {
 		r.eff |= effUnproven // MariaDB's BEGIN NOT ATOMIC … END
 	case r.verb == "FLUSH" && (w == "LOCK" || w == "EXPORT"):
 		r.eff |= effLock
+	case r.verb == "SET" && (w == "GLOBAL" || w == "PERSIST"):
+		r.eff |= effGlobal
 	case r.verb == "SET" && w == "ROLE" && r.prev == "SET":
 		r.eff |= effRole
 	case r.verb == "SET" && w == "STATEMENT" && r.prev == "SET":

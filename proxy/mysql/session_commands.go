@@ -7,12 +7,16 @@ import (
 )
 
 // ping is answered here, since it asks whether the server that the client sees
-// is there; but its OK counts the warnings that the last statement left.
+// is there; unless a link is held, whose ROW_COUNT() it makes 0, and whose
+// warnings its OK counts on MySQL.
 func (h *handler) ping() bool {
-	if h.s.Link != nil && h.hold&soft != 0 {
+	if h.stage.answered {
+		return true
+	}
+	if h.s.Link != nil {
 		return h.relay([]byte{byte(wire.ComPing)})
 	}
-	h.past.wrote, h.past.affected = true, 0
+	h.past.none()
 	h.ok()
 	return true
 }

@@ -32,7 +32,7 @@ func (h *handler) settle(e *expect, r *reply) {
 		h.hold |= holdDiagnostics
 		h.owed.status = h.owed.status || !safe && e.cmd != wire.ComStmtPrepare
 	}
-	if t.Warned || e.effects&effCalcFound != 0 {
+	if t.Warned || e.effects&effCalcFound != 0 || e.cmd == wire.ComFieldList && !h.mariadb() {
 		h.hold |= holdDiagnostics
 	}
 	if e.effects&(effLastID|effUnproven) != 0 || e.effects&effInsert != 0 && (t.Failed || r.insertID != 0) {
@@ -151,6 +151,9 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 		h.hold &^= holdNextTrans
 	}
 	h.between = !h.status.Has(wire.StatusInTrans) && (eff&(effEnds|effMany) == effEnds && !t.Failed || h.between && eff&effQuiet != 0)
+	if eff&effGlobal != 0 {
+		h.s.Upstream.DefaultsSet()
+	}
 	h.unlogged = h.unlogged || eff&effUnlogged != 0
 	h.owed.settings = h.owed.settings || !safe && eff&effQuiet == 0 && !eff.justEnds() && h.s.Upstream.SettingsChangeUnseen()
 	mariadb := h.s.Upstream.Server.Kind == "mariadb"

@@ -43,8 +43,14 @@ func (h *handler) resetStatement(p []byte) bool {
 	}
 	s.broken = nil
 	pr := h.here(s)
-	if pr == nil {
-		s.cursor, s.longData = false, false
+	switch {
+	case pr != nil:
+	case h.s.Link != nil:
+		// There is nothing to reset there, but ROW_COUNT() and the warnings
+		// are as after the command.
+		return h.forward([]byte{byte(wire.ComPing)}, expect{cmd: wire.ComPing, first: 1})
+	default:
+		h.past.none()
 		h.ok()
 		return true
 	}
