@@ -11,26 +11,46 @@ import (
 )
 
 // The defaults that new sessions start with are part of every answer's
-// context without being in its key. They are read every defaultsEvery; when
-// they differ, everything cached is dropped and links opened before are not
-// used for the cache any more.
+// context without being in its key. They are read every defaultsEvery, and when
+// a session has set one. When they differ, links opened before and what was
+// learnt from them serve no new session any more; and if answers depend on what
+// changed, everything cached is dropped.
 const defaultsEvery = time.Second
 
-const mysqlDefaults = `SHOW GLOBAL VARIABLES WHERE Variable_name IN ('sql_mode','time_zone','character_set_client',
-	'character_set_results','character_set_connection','collation_connection','collation_server','group_concat_max_len',
-	'sql_select_limit','max_sort_length','default_week_format','div_precision_increment','lc_time_names','autocommit',
-	'lower_case_table_names','init_connect','sql_auto_is_null','transaction_isolation','tx_isolation','system_time_zone',
-	'max_join_size','sql_big_selects','optimizer_switch')`
+const (
+	mysqlDefaults    = "SHOW GLOBAL VARIABLES"
+	postgresDefaults = `SELECT name, setting FROM pg_settings WHERE source NOT IN ('default','client','session','override') ORDER BY 1`
+)
 
-const postgresDefaults = `SELECT name, setting FROM pg_settings WHERE source NOT IN ('default','client','session','override') ORDER BY 1`
+// decisive are the variables of MySQL and MariaDB that answers depend on.
+var decisive = map[string]bool{"sql_mode": true, "time_zone": true, "character_set_client": true, "character_set_results": true,
+	"character_set_connection": true, "collation_connection": true, "collation_server": true, "group_concat_max_len": true,
+	"sql_select_limit": true, "max_sort_length": true, "default_week_format": true, "div_precision_increment": true, "lc_time_names": true,
+	"autocommit": true, "lower_case_table_names": true, "init_connect": true, "sql_auto_is_null": true, "transaction_isolation": true,
+	"tx_isolation": true, "system_time_zone": true, "max_join_size": true, "sql_big_selects": true, "optimizer_switch": true,
+	"max_allowed_packet": true}
 
-// watchDefaults runs until ctx ends.
-func (u *Upstream) watchDefaults(ctx context.Context, changed func()) {
-	query := mysqlDefaults
-	if u.Target.Dialect == "postgres" {
-		query = postgresDefaults
+// Generation numbers the server's defaults: a link of an older one may differ
+// from what a new session would find. It is safe for use from all loops.
+func (u *Upstream) Generation() uint64 { return u.generation.Load() }
+
+// DefaultsSet tells that a session may have changed the server's defaults, so
+// that who comes next finds the new ones. It is safe for use from all loops.
+func (u *Upstream) DefaultsSet() {
+	u.generation.Add(1)
+	select {
+	case u.lookNow <- struct{}{}:
+	default: // a look is about to begin
 	}
-	var known string
+}
+
+// watchDefaults runs until ctx ends. changed is told whether answers depend on
+// what changed.
+func (u *Upstream) watchDefaults(ctx context.Context, changed func(answers bool)) {
+	query, d := mysqlDefaults, defaults{decisive: func(name string) bool { return decisive[name] }}
+	if u.Target.Dialect == "postgres" {
+		query, d.decisive = postgresDefaults, func(string) bool { return true }
+	}
 	failed := 0
 	tick := time.NewTicker(defaultsEvery)
 	defer tick.Stop()
@@ -40,20 +60,66 @@ func (u *Upstream) watchDefaults(ctx context.Context, changed func()) {
 			failed = 0
 		}
 		u.unreachable.Store(failed >= unreachableAfter)
-		if err == nil && now != known {
-			if known != "" {
+		if err == nil {
+			if differ, answers := d.compare(now); differ {
 				u.generation.Add(1)
-				changed()
+				changed(answers)
 			}
-			known = now
 		}
 		u.lookForUnseen(ctx)
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
+		case <-u.lookNow:
 		}
 	}
+}
+
+// defaults are the server's as they were seen last.
+type defaults struct {
+	decisive func(name string) bool
+	known    map[string]string // nil before the first look
+	changes  map[string]int
+}
+
+// maxDefaultChanges is how often a variable that is not decisive may change: one
+// that does so more often is no default but moves by itself, and must not cost
+// the links every time.
+const maxDefaultChanges = 10
+
+// compare takes in what a look found, and says whether a default changed and
+// whether one that answers depend on did.
+func (d *defaults) compare(now map[string]string) (differ, answers bool) {
+	before := d.known
+	d.known = now
+	if before == nil {
+		return false, false
+	}
+	if d.changes == nil {
+		d.changes = map[string]int{}
+	}
+	note := func(name string) {
+		switch {
+		case d.decisive(name):
+			differ, answers = true, true
+		case strings.HasPrefix(name, "gtid_"): // positions in the log
+		default:
+			d.changes[name]++
+			differ = differ || d.changes[name] <= maxDefaultChanges
+		}
+	}
+	for name, value := range now {
+		if old, ok := before[name]; !ok || old != value {
+			note(name)
+		}
+	}
+	for name := range before {
+		if _, ok := now[name]; !ok {
+			note(name)
+		}
+	}
+	return differ, answers
 }
 
 // unreachableAfter is how many looks in a row have to fail before an upstream
@@ -77,22 +143,19 @@ func noAnswer(err error) bool {
 	return true
 }
 
-func (u *Upstream) readDefaults(ctx context.Context, query string) (string, error) {
+func (u *Upstream) readDefaults(ctx context.Context, query string) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, u.ConnectTimeout)
 	defer cancel()
 	rows, err := sideQuerier{u.db}.Query(ctx, query)
 	if err != nil {
 		u.log.Debug("defaults not read", "cause", err)
-		return "", err
+		return nil, err
 	}
-	var b strings.Builder
+	all := make(map[string]string, len(rows))
 	for _, r := range rows {
-		for _, c := range r {
-			if c != nil {
-				b.WriteString(*c)
-			}
-			b.WriteByte(0)
+		if len(r) == 2 && r[0] != nil && r[1] != nil {
+			all[*r[0]] = *r[1]
 		}
 	}
-	return b.String(), nil
+	return all, nil
 }

@@ -10,6 +10,10 @@ type Link struct {
 	// State is the dialect's own: what Dial learned, statements prepared there.
 	State any
 
+	// generation of the server's defaults (see Upstream.Generation) that it
+	// started with, or an older one.
+	generation uint64
+
 	sock    *Socket
 	pool    *pool
 	session *Session // nil while idle

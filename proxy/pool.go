@@ -41,12 +41,17 @@ func newPool(l *Loop, u *Upstream) *pool {
 
 // acquire gives the session a link with its wantKey: at once, or by LinkReady.
 func (p *pool) acquire(s *Session) bool {
-	if list := p.idle[s.wantKey]; len(list) > 0 {
+	s.wantGeneration = p.upstream.Generation()
+	for list := p.idle[s.wantKey]; len(list) > 0; list = p.idle[s.wantKey] {
 		l := list[len(list)-1]
 		p.idle[s.wantKey] = list[:len(list)-1]
 		p.idleCount.Add(-1)
-		p.give(l, s)
-		return true
+		if l.generation >= s.wantGeneration {
+			p.give(l, s)
+			return true
+		}
+		p.drop(l)
+		l.sock.Close()
 	}
 	p.waiters = append(p.waiters, s)
 	s.waitTimer = time.AfterFunc(p.upstream.linkWait, func() {
@@ -111,12 +116,13 @@ func (p *pool) closeIdle() bool {
 func (p *pool) dial(key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.upstream.ConnectTimeout)
 	defer cancel()
+	generation := p.upstream.Generation() // before the server sets the session up
 	conn, state, err := p.upstream.Protocol.Dial(ctx, p.upstream, key)
 	p.opened.Add(1)
-	p.loop.post(func() { p.dialed(key, conn, state, err) })
+	p.loop.post(func() { p.dialed(key, generation, conn, state, err) })
 }
 
-func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
+func (p *pool) dialed(key string, generation uint64, conn net.Conn, state any, err error) {
 	if err != nil {
 		p.dialing--
 		p.budget.put()
@@ -128,7 +134,7 @@ func (p *pool) dialed(key string, conn net.Conn, state any, err error) {
 		return
 	}
 	p.nextID++
-	l := &Link{Key: key, State: state, pool: p, ID: p.nextID<<8 | uint64(p.loop.index)}
+	l := &Link{Key: key, State: state, generation: generation, pool: p, ID: p.nextID<<8 | uint64(p.loop.index)}
 	l.sock = &Socket{loop: p.loop, owner: l, fd: -1}
 	p.links[l] = struct{}{}
 	if err := p.loop.enroll(conn, l.sock); err != nil {
@@ -187,7 +193,9 @@ func (p *pool) arrived(l *Link) {
 	p.free(l)
 }
 
-// free hands a link without state to the oldest waiter, or keeps it.
+// free hands a link without state to the oldest waiter, or keeps it. One from
+// before a change of the server's defaults is for nobody who came after it; who
+// waits has a link dialled since, however often they change.
 func (p *pool) free(l *Link) {
 	if len(p.links) > p.share && p.budget.wanted() {
 		p.drop(l)
@@ -195,13 +203,19 @@ func (p *pool) free(l *Link) {
 		return
 	}
 	for i, s := range p.waiters {
-		if s.wantKey == l.Key {
+		if s.wantKey == l.Key && l.generation >= s.wantGeneration {
 			p.waiters = append(p.waiters[:i], p.waiters[i+1:]...)
 			s.stopWaiting()
 			p.give(l, s)
 			s.ready(nil)
 			return
 		}
+	}
+	if l.generation < p.upstream.Generation() {
+		p.drop(l)
+		l.sock.Close()
+		p.fill()
+		return
 	}
 	l.idleSince = time.Now()
 	p.idle[l.Key] = append(p.idle[l.Key], l)
@@ -307,7 +321,8 @@ func upstreamFull(err error) bool {
 	return false
 }
 
-// dropIdle closes every idle link: the upstream's defaults have changed.
+// dropIdle closes every idle link: the upstream's defaults have changed. Those
+// in use follow when they are given back.
 func (p *pool) dropIdle() {
 	for p.closeIdle() {
 	}

@@ -90,7 +90,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		return errors.Join(err, s.engine.stop(context.WithoutCancel(ctx), s.gnet), s.closeUpstreams())
 	}
 	for _, u := range s.upstreams {
-		go u.watchDefaults(ctx, func() { s.defaultsChanged(u) })
+		go u.watchDefaults(ctx, func(answers bool) { s.defaultsChanged(u, answers) })
 	}
 	go s.reap(ctx)
 	s.serving.Store(true)
@@ -181,11 +181,14 @@ func (s *Server) closeUpstreams() error {
 	return errors.Join(errs...)
 }
 
-// defaultsChanged drops what was answered under the old defaults.
-func (s *Server) defaultsChanged(u *Upstream) {
-	u.log.Info("the server's defaults changed: everything cached is dropped")
-	if u.Store != nil {
-		u.Store.Flush()
+// defaultsChanged drops the links with the old defaults, and what was answered
+// under them if answers depend on those that changed.
+func (s *Server) defaultsChanged(u *Upstream, answers bool) {
+	if answers {
+		u.log.Info("the server's defaults changed: everything cached is dropped")
+		if u.Store != nil {
+			u.Store.Flush()
+		}
 	}
 	for _, l := range s.allLoops() {
 		l.post(func() { l.laneOf(u).pool.dropIdle() })

@@ -31,15 +31,17 @@ type Session struct {
 	saved    *options // what SET LOCAL freshet.… has changed, until the transaction ends
 	User     string
 
-	client    *Socket
-	lane      *lane
-	level     Level
-	barrier   uint64 // feed ticket that hits must have passed
-	wantKey   string
-	waitTimer *time.Timer
-	touched   bool
-	joined    *join
-	deps      []cache.Dep
+	client  *Socket
+	lane    *lane
+	level   Level
+	barrier uint64 // feed ticket that hits must have passed
+	wantKey string
+	// wantGeneration is that of the server's defaults when it asked.
+	wantGeneration uint64
+	waitTimer      *time.Timer
+	touched        bool
+	joined         *join
+	deps           []cache.Dep
 	// missWasStale tells of the last Lookup: an entry was there, but outdated.
 	missWasStale bool
 	over         bool

@@ -53,6 +53,7 @@ type Upstream struct {
 	db           *sql.DB
 	unreachable  atomic.Bool   // as the side connection last found it, see defaults.go
 	generation   atomic.Uint64 // of the server's defaults, see defaults.go
+	lookNow      chan struct{} // has the defaults looked at at once
 	unseen       unseen
 	dialect      sync.Map // the Protocol's own, see Shared
 }
@@ -109,7 +110,7 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	}
 	u := &Upstream{Target: t, Listen: uc.Listen, Protocol: proto, ConnectTimeout: t.ConnectTimeout,
 		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness,
-		linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}}
+		linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}, lookNow: make(chan struct{}, 1)}
 	if err := u.connect(ctx); err != nil {
 		return nil, fmt.Errorf("upstream %s://%s@%s/%s: %w", t.URL.Scheme, t.User, t.Address(), t.Database, t.Explain(ctx, err))
 	}

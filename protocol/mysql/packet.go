@@ -39,15 +39,16 @@ type Message struct {
 // bytes of buf it took. The payload lies in buf when one packet held it,
 // otherwise in *join, which is overwritten and may grow. Errors: ErrIncomplete
 // when more bytes are needed (n is then the number of bytes of buf that are
-// needed at least), ErrTooLarge when the payload exceeds limit bytes,
-// ErrSequence when a continuation has the wrong number.
+// needed at least), ErrTooLarge when the payload exceeds limit bytes (LastSeq is
+// then the number of the packet that went beyond), ErrSequence when a
+// continuation has the wrong number.
 func NextMessage(buf []byte, limit int, join *[]byte) (m Message, n int, err error) {
 	h, err := DecodeHeader(buf)
 	if err != nil {
 		return Message{}, HeaderLen, err
 	}
 	if h.Length > limit {
-		return Message{}, 0, ErrTooLarge
+		return Message{Seq: h.Seq, LastSeq: h.Seq}, 0, ErrTooLarge
 	}
 	if h.Length < MaxPayload {
 		n = HeaderLen + h.Length
@@ -66,7 +67,7 @@ func nextContinued(buf []byte, first Header, limit int, join *[]byte) (m Message
 	for h := first; ; {
 		total += h.Length
 		if total > limit {
-			return Message{}, 0, ErrTooLarge
+			return Message{Seq: first.Seq, LastSeq: seq}, 0, ErrTooLarge
 		}
 		n += HeaderLen + h.Length
 		if len(buf) < n {

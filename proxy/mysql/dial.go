@@ -38,6 +38,7 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 
 // dialKey opens a link; then, if given, is a last step on it.
 func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*opening) error) (net.Conn, *linkState, error) {
+	generation := u.Generation() // before the server sets the session up
 	d := net.Dialer{}
 	conn, err := d.DialContext(ctx, "tcp", u.Target.Address())
 	if err != nil {
@@ -47,7 +48,7 @@ func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*openi
 	if !ok {
 		deadline = time.Now().Add(u.ConnectTimeout)
 	}
-	o := &opening{line: line{conn: conn}, up: sharedOf(u), target: u.Target, key: k}
+	o := &opening{line: line{conn: conn}, up: sharedOf(u), target: u.Target, key: k, generation: generation}
 	err = conn.SetDeadline(deadline)
 	if err == nil {
 		err = o.open(ctx)
@@ -71,13 +72,14 @@ func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*openi
 // opening is one link on its way, step by step in the order of open.
 type opening struct {
 	line
-	up        *shared
-	target    proxy.Target
-	key       linkKey
-	greeting  wire.Handshake
-	encrypted bool
-	status    wire.Status
-	state     *linkState
+	up         *shared
+	target     proxy.Target
+	key        linkKey
+	generation uint64
+	greeting   wire.Handshake
+	encrypted  bool
+	status     wire.Status
+	state      *linkState
 }
 
 func (o *opening) open(ctx context.Context) error {
@@ -202,7 +204,9 @@ func (o *opening) look(context.Context) error {
 	if err := o.learnCollations(); err != nil {
 		return err
 	}
-	b := o.up.learn(o.key.base(), newBase(o.status, initial))
+	fresh := newBase(o.status, initial)
+	fresh.generation = o.generation
+	b := o.up.learn(o.key.base(), fresh)
 	o.state = &linkState{caps: o.caps, threadID: o.greeting.ConnectionID, base: b}
 	return nil
 }

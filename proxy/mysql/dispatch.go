@@ -14,7 +14,7 @@ func (h *handler) nextCommand(in []byte) int {
 	case errors.Is(err, wire.ErrIncomplete):
 		return 0
 	case errors.Is(err, wire.ErrTooLarge):
-		h.fatal(1, wire.NewError(wire.ErrNumPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes"))
+		h.fatal(m.LastSeq+1, wire.NewError(wire.ErrNumPacketTooLarge, "Got a packet bigger than 'max_allowed_packet' bytes"))
 		return len(in)
 	case err != nil || m.Seq != 0 || len(m.Payload) == 0:
 		h.s.Malformed()

@@ -147,7 +147,7 @@ func (h *handler) host() string {
 // learnt then holds for later ones, which cost the upstream nothing.
 func (h *handler) enter() {
 	h.db, h.settings, h.hold = h.login.database, nil, 0
-	h.base = h.up.base(h.linkKey().base())
+	h.base = h.up.base(h.linkKey().base(), h.s.Upstream.Generation())
 	h.rekey()
 	if h.base != nil {
 		h.welcome()

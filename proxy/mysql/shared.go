@@ -47,15 +47,17 @@ type collation struct{ charset, name string }
 // is like. It is
 // immutable, but for reset.
 type base struct {
-	status  wire.Status
-	initial map[string]string // session variables by name
+	status wire.Status
+	// generation of the server's defaults; see proxy.Upstream.
+	generation uint64
+	initial    map[string]string // session variables by name
 	// print tells apart bases whose answers may differ; printID stands for it.
 	print   string
 	printID uint64
 	// reset is what COM_RESET_CONNECTION leaves: it takes the server's
 	// character set, not the handshake's. nil until somebody needed it.
 	reset atomic.Pointer[settings]
-	// maxPacket is max_allowed_packet in bytes.
+	// maxPacket is the longest payload of a command in bytes.
 	maxPacket int
 	// shows is what the server tells of unless it is asked for more.
 	shows shows
@@ -75,11 +77,15 @@ func sharedOf(u *proxy.Upstream) *shared {
 // server's variables.
 const maxBases = 256
 
-// base returns what is known of a base key, nil before the first link of it.
-func (sh *shared) base(key string) *base {
+// base returns what is known of a base key, nil before the first link of it
+// under the server's present defaults.
+func (sh *shared) base(key string, generation uint64) *base {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return sh.bases[key]
+	if b := sh.bases[key]; b != nil && b.generation >= generation {
+		return b
+	}
+	return nil
 }
 
 // learn keeps what a new link showed and returns the base that all links of
@@ -87,7 +93,8 @@ func (sh *shared) base(key string) *base {
 func (sh *shared) learn(key string, b *base) *base {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if old := sh.bases[key]; old != nil && old.print == b.print {
+	old := sh.bases[key]
+	if old != nil && old.print == b.print && old.generation == b.generation {
 		return old
 	}
 	if len(sh.bases) >= maxBases {
@@ -99,7 +106,9 @@ func (sh *shared) learn(key string, b *base) *base {
 		b.printID = sh.lastPrint
 		sh.prints[b.print] = b.printID
 	}
-	sh.bases[key] = b
+	if old == nil || old.generation <= b.generation {
+		sh.bases[key] = b
+	}
 	return b
 }
 
