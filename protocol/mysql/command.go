@@ -37,6 +37,8 @@ const (
 	ComDaemon           Command = 0x1d
 	ComBinlogDumpGTID   Command = 0x1e
 	ComResetConnection  Command = 0x1f
+	ComClone            Command = 0x20 // MySQL's
+	ComStmtBulkExecute  Command = 0xfa // MariaDB's
 )
 
 // Silent says whether the command has no reply.

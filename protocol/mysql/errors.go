@@ -43,6 +43,7 @@ const (
 	ErrNumQueryInterrupted     = 1317
 	ErrNumNoCursor             = 1421
 	ErrNumMaxPreparedStmts     = 1461
+	ErrNumPluginIsNotLoaded    = 1524
 	ErrNumMalformedPacket      = 1835
 )
 

@@ -110,6 +110,10 @@ func messages() []message {
 		}, func(p []byte, c Capability) (any, error) {
 			return DecodeChangeUser(p, c|ClientSecureConnection|ClientPluginAuth|ClientConnectAttrs)
 		}, true},
+		{"bulk execute", func(r *rand.Rand, c Capability) (any, []byte) {
+			b := BulkExecute{StatementID: r.Uint32(), Flags: BulkTypes, Types: blob(r, 6), Rows: blob(r, r.IntN(300)+1)}
+			return b, b.Append(nil)
+		}, func(p []byte, _ Capability) (any, error) { return DecodeBulkExecute(p, 3) }, true},
 		{"fetch", func(r *rand.Rand, c Capability) (any, []byte) {
 			f := Fetch{StatementID: r.Uint32(), Rows: r.Uint32()}
 			p := AppendStatementCommand(nil, ComStmtFetch, f.StatementID)

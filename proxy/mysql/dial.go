@@ -282,7 +282,7 @@ func learnReset(ctx context.Context, u *proxy.Upstream, key linkKey, b *base) er
 			return err
 		}
 		set := settings{}
-		for _, name := range charsetGroup {
+		for name := range replayable {
 			if after[name] != b.initial[name] {
 				set = set.with(name, after[name])
 			}

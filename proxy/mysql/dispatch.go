@@ -60,6 +60,15 @@ func (h *handler) command(p []byte) bool {
 		return h.changeUser(p)
 	case wire.ComProcessKill:
 		return h.processKill(p)
+	case wire.ComStmtBulkExecute:
+		if h.caps.Has(wire.MariaDBBulkOperations) {
+			return h.executeBulk(p)
+		}
+	case wire.ComClone:
+		if !h.mariadb() {
+			h.fail(wire.NewError(wire.ErrNumPluginIsNotLoaded, "Plugin 'clone' is not loaded"))
+			return true
+		}
 	}
 	if p[0] > lastCommand && p[0] < firstExtension {
 		return h.relay(p) // the server says that it knows no such command
@@ -80,6 +89,10 @@ const (
 // malformed answers a command that cannot be read.
 func (h *handler) malformed() bool {
 	h.s.Malformed()
-	h.fail(wire.NewError(wire.ErrNumMalformedPacket, "Malformed communication packet."))
+	message := "Malformed communication packet."
+	if h.mariadb() {
+		message = message[:len(message)-1]
+	}
+	h.fail(wire.NewError(wire.ErrNumMalformedPacket, "%s", message))
 	return true
 }

@@ -24,7 +24,7 @@ func (h *handler) killText(text []byte) bool {
 	for _, f := range fields[1 : len(fields)-1] {
 		query = query || f == "QUERY"
 	}
-	h.kill(id, query)
+	h.kill(id, query, nil)
 	return false
 }
 
@@ -43,14 +43,17 @@ func (h *handler) processKill(p []byte) bool {
 	if id&idBit == 0 {
 		return h.relay(p)
 	}
-	h.kill(uint64(id), false)
+	h.kill(uint64(id), false, p)
 	return h.stage.answered
 }
 
-// kill ends a session of ours, or the statement it is waiting for.
-func (h *handler) kill(id uint64, query bool) {
+// kill ends a session of ours, or the statement it is waiting for. byCommand is
+// COM_PROCESS_KILL if it came by that.
+func (h *handler) kill(id uint64, query bool, byCommand []byte) {
 	target := h.s.Loop.Server().FindSession(id &^ idBit)
 	switch {
+	case (target == nil || target.Upstream != h.s.Upstream) && byCommand != nil:
+		h.stage.answered = h.relay(byCommand) // the server says so, or that it has no such command
 	case target == nil || target.Upstream != h.s.Upstream:
 		h.stage.answered = true
 		h.fail(wire.NewError(wire.ErrNumNoSuchThread, "Unknown thread id: %d", id))

@@ -87,6 +87,10 @@ func (h *handler) changeUser(p []byte) bool {
 	if c.Collation != 0 {
 		h.collation = c.Collation
 	}
+	if h.mariadb() {
+		// Of its effect on sql_mode nothing is left: only a login of its own has it.
+		h.caps &^= wire.ClientIgnoreSpace
+	}
 	h.login.user, h.login.database = string(c.User), string(c.Database)
 	h.login.seq = h.commandSeq() + 1
 	if !h.caps.Has(wire.ClientPluginAuth) {

@@ -55,7 +55,8 @@ type base struct {
 	print   string
 	printID uint64
 	// reset is what COM_RESET_CONNECTION leaves: it takes the server's
-	// character set, not the handshake's. nil until somebody needed it.
+	// character set, not the handshake's, and MariaDB's forgets IGNORE_SPACE
+	// that a capability set. nil until somebody needed it.
 	reset atomic.Pointer[settings]
 	// maxPacket is the longest payload of a command in bytes.
 	maxPacket int
@@ -125,10 +126,11 @@ const offered = wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLong
 // onlyMariaDB are those of MariaDB's extended flags that a session can keep up.
 // MariaDBCacheMetadata is none: a server leaves out the definitions that it sent
 // before with the same prepared statement, and on a link that was to another
-// client, which has its own. Without it the definitions always come. Nor are
-// MariaDBBulkOperations and MariaDBBulkUnitResults: COM_STMT_BULK_EXECUTE is not
-// passed on; clients execute once a row instead.
-const onlyMariaDB = wire.MariaDBProgress | wire.MariaDBExtendedMetadata
+// client, which has its own. Without it the definitions always come. Nor is
+// MariaDBBulkUnitResults (11.5), which answers a write by rows: what such a reply
+// leaves of ROW_COUNT() and LAST_INSERT_ID() is not followed. Clients then take
+// the sum.
+const onlyMariaDB = wire.MariaDBProgress | wire.MariaDBExtendedMetadata | wire.MariaDBBulkOperations
 
 // onlyMySQL are those that MariaDB does not have. It leaves out
 // ClientLongPassword to say that its extended flags are meant.
