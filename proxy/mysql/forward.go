@@ -34,6 +34,9 @@ type expect struct {
 // safe says that the command is proven to be a read that leaves no trace.
 func (e *expect) safe() bool { return e.planned && e.class == planner.ClassRead }
 
+// isStatement tells statements from the other commands.
+func (e *expect) isStatement() bool { return e.cmd == wire.ComQuery || e.cmd == wire.ComStmtExecute }
+
 // answer is what a swallowed reply brought.
 type answer struct {
 	failed   bool
@@ -107,8 +110,8 @@ func (h *handler) tellsWarnings(cmd wire.Command) effects {
 
 // keepsDiagnostics says whether a command leaves the warnings of the one before
 // as they are: SHOW WARNINGS and most that are no statement do, on MySQL not a
-// preparation, on MariaDB a read of no table and the end of a transaction too. MySQL's COM_FIELD_LIST adds a
-// warning of its own.
+// preparation, on MariaDB a read of no table and the end of a transaction too.
+// MySQL's COM_FIELD_LIST adds a warning of its own.
 func (h *handler) keepsDiagnostics(e *expect) bool {
 	return h.leavesPast(e.cmd) && (e.cmd != wire.ComStmtPrepare || h.mariadb()) || e.cmd == wire.ComFieldList ||
 		e.effects&(effWarnings|effRead) == effWarnings || (h.stage.bare || e.effects.justEnds()) && h.mariadb()
@@ -171,8 +174,11 @@ func (h *handler) relay(p []byte) bool {
 		h.stage.asked = true
 		h.s.Forwarded(nil, "not a statement")
 	}
-	if cmd == wire.ComInitDB {
+	switch cmd {
+	case wire.ComInitDB:
 		h.stage.effects = effUse
+	case wire.ComPing:
+		h.stage.effects = effQuiet
 	}
 	if cmd == wire.ComSetOption {
 		return h.setOption(p)

@@ -126,3 +126,23 @@ func TestDiagnosticsAfterExecutions(t *testing.T) {
 		}
 	})
 }
+
+// What SET TRANSACTION said still holds after a ping.
+func TestPingLeavesTheSession(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		table(t, s, "pinged", "CREATE TABLE pinged (id INT PRIMARY KEY)")
+		address := serve(t, s, proxy.Config{Loops: 1})
+		writer := mustDial(t, s.Address(), as(s, plainCaps))
+		writer.query("BEGIN")
+		writer.query("INSERT INTO pinged VALUES (1)")
+		c := mustDial(t, address, as(s, plainCaps))
+		c.query("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED")
+		c.command([]byte{byte(wire.ComPing)})
+		c.query("BEGIN")
+		if got := c.cells("SELECT COUNT(*) FROM pinged"); got != "1" {
+			t.Errorf("the transaction's isolation level was lost: %s rows", got)
+		}
+		c.query("ROLLBACK")
+		writer.query("ROLLBACK")
+	})
+}

@@ -147,7 +147,7 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 		// It would be the next transaction's, too, if a statement ended this one
 		// unasked (seen on MySQL 9.7).
 		h.hold |= holdNextTrans
-	case eff&effNextTrans == 0 && !t.Failed && !h.status.Has(wire.StatusInTrans) && (eff.justEnds() || !e.began):
+	case e.isStatement() && eff&effNextTrans == 0 && !t.Failed && !h.status.Has(wire.StatusInTrans) && (eff.justEnds() || !e.began):
 		h.hold &^= holdNextTrans
 	}
 	h.between = !h.status.Has(wire.StatusInTrans) && (eff&(effEnds|effMany) == effEnds && !t.Failed || h.between && eff&effQuiet != 0)
