@@ -64,7 +64,9 @@ func TestDefaultsOfNewSessions(t *testing.T) {
 		for _, through := range []bool{true, false} {
 			address := serve(t, s, proxy.Config{Loops: 1, MaxLinks: 2})
 			for name, values := range map[string][2]string{
-				"max_allowed_packet":       {"16777216", "67108864"},
+				// Neither may be what the server began with: a default that is back
+				// at the next look was never seen to change.
+				"max_allowed_packet":       {"16777216", "33554432"},
 				"auto_increment_increment": {"1", "3"},
 				"long_query_time":          {"10.000000", "20.000000"},
 				"sql_mode":                 {"'ANSI_QUOTES'", "'PIPES_AS_CONCAT'"},
@@ -119,4 +121,27 @@ func wait(t *testing.T, ok func() bool) {
 			t.Fatal("still not so")
 		}
 	}
+}
+
+// A link from before a change that was not seen yet may refuse a statement that
+// newer ones take: the client is told, and does not wait for ever.
+func TestOldLinkRefusesLongStatement(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		for range 5 {
+			global(t, s, "max_allowed_packet", "16777216")
+			address := serve(t, s, proxy.Config{Loops: 1, MaxLinks: 2})
+			begin := func() *client { return mustDial(t, address, as(s, plainCaps)) }
+			old := begin()
+			old.query("BEGIN")
+			old.query("SELECT 1 FROM mysql.user LIMIT 1")
+			mustDial(t, s.Address(), as(s, plainCaps)).query("SET GLOBAL max_allowed_packet = 67108864")
+			if got := begin().cells("SELECT @@max_allowed_packet"); got != "67108864" {
+				t.Fatal(got)
+			}
+			old.query("COMMIT") // its link is the next to be used
+			if got := begin().large(33554430); strings.Contains(got, "timeout") {
+				t.Fatal(got)
+			}
+		}
+	})
 }
