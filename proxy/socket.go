@@ -61,7 +61,9 @@ func (s *Socket) Write(b []byte) {
 	}
 }
 
-// push moves this event's bytes to the kernel, or to the backlog.
+// push moves this event's bytes to the kernel, or to the backlog. The owner, who
+// may be in the middle of writing, is told of a failure after the event: a session
+// would else hear that its link is lost before it has noted what it awaits there.
 func (s *Socket) push() {
 	b := s.out
 	if s.done {
@@ -71,8 +73,8 @@ func (s *Socket) push() {
 	if len(s.backlog) == 0 {
 		n, err := writeSome(s.fd, b)
 		if err != nil {
-			s.out = b[:0]
-			s.fail(err)
+			s.out, s.closing = b[:0], true
+			s.loop.post(func() { s.fail(err) })
 			return
 		}
 		b = b[n:]
