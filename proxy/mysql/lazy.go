@@ -60,8 +60,8 @@ func (h *handler) transactHere(text []byte) bool {
 	default:
 		return false
 	}
-	h.past.away()
-	h.past.wrote, h.past.affected, h.past.yielded = true, 0, false
+	h.past.none()
+	h.past.yielded = false
 	h.ok()
 	h.letGo()
 	return true
