@@ -3,6 +3,8 @@ package proxy
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,11 +13,15 @@ import (
 )
 
 // The defaults that new sessions start with are part of every answer's
-// context without being in its key. They are read every defaultsEvery, and when
-// a session has set one. When they differ, links opened before and what was
-// learnt from them serve no new session any more; and if answers depend on what
-// changed, everything cached is dropped.
-const defaultsEvery = time.Second
+// context without being in its key. Those that answers depend on are read every
+// defaultsEvery, the others every othersEvery times, and all when a session has
+// set one. When they differ, links opened before and what was learnt from them
+// serve no new session any more; and if answers depend on what changed,
+// everything cached is dropped.
+const (
+	defaultsEvery = time.Second
+	othersEvery   = 10
+)
 
 const (
 	mysqlDefaults    = "SHOW GLOBAL VARIABLES"
@@ -47,39 +53,66 @@ func (u *Upstream) DefaultsSet() {
 // watchDefaults runs until ctx ends. changed is told whether answers depend on
 // what changed.
 func (u *Upstream) watchDefaults(ctx context.Context, changed func(answers bool)) {
-	query, d := mysqlDefaults, defaults{decisive: func(name string) bool { return decisive[name] }}
+	first, others := watched{query: decisiveDefaults(), every: 1}, watched{query: mysqlDefaults, every: othersEvery}
+	first.decisive = func(string) bool { return true }
+	others.skip = func(name string) bool { return decisive[name] } // the first tells
+	all := []*watched{&first, &others}
 	if u.Target.Dialect == "postgres" {
-		query, d.decisive = postgresDefaults, func(string) bool { return true }
+		first.query, all = postgresDefaults, all[:1]
 	}
 	failed := 0
 	tick := time.NewTicker(defaultsEvery)
 	defer tick.Stop()
-	for {
-		now, err := u.readDefaults(ctx, query)
-		if failed++; !noAnswer(err) {
-			failed = 0
-		}
-		u.unreachable.Store(failed >= unreachableAfter)
-		if err == nil {
-			if differ, answers := d.compare(now); differ {
+	asked := true
+	for turn := 0; ; turn++ {
+		for _, w := range all {
+			if !asked && turn%w.every != 0 {
+				continue
+			}
+			now, err := u.readDefaults(ctx, w.query)
+			if failed++; !noAnswer(err) {
+				failed = 0
+			}
+			u.unreachable.Store(failed >= unreachableAfter)
+			if err != nil {
+				break
+			}
+			if differ, answers := w.compare(now); differ {
 				u.generation.Add(1)
 				changed(answers)
 			}
 		}
 		u.lookForUnseen(ctx)
+		asked = false
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		case <-u.lookNow:
+			asked = true
 		}
 	}
 }
 
+// watched are some of the defaults and how they are read.
+type watched struct {
+	defaults
+	query string
+	every int // how many turns apart
+}
+
+// decisiveDefaults reads the decisive variables alone: reading them all costs
+// the server and this process too much to do it often.
+func decisiveDefaults() string {
+	names := slices.Sorted(maps.Keys(decisive))
+	return mysqlDefaults + " WHERE Variable_name IN ('" + strings.Join(names, "', '") + "')"
+}
+
 // defaults are the server's as they were seen last.
 type defaults struct {
-	decisive func(name string) bool
-	known    map[string]string // nil before the first look
+	decisive func(name string) bool // nil: none
+	skip     func(name string) bool // nil: none
+	known    map[string]string      // nil before the first look
 	changes  map[string]int
 }
 
@@ -101,7 +134,8 @@ func (d *defaults) compare(now map[string]string) (differ, answers bool) {
 	}
 	note := func(name string) {
 		switch {
-		case d.decisive(name):
+		case d.skip != nil && d.skip(name):
+		case d.decisive != nil && d.decisive(name):
 			differ, answers = true, true
 		case strings.HasPrefix(name, "gtid_"): // positions in the log
 		default:
