@@ -140,3 +140,76 @@ func TestHugePackets(t *testing.T) {
 		t.Error(r.err)
 	}
 }
+
+// What later statements ask of earlier ones may be lost with a link: then they
+// are told so, never something else.
+func TestPastIsLostWithItsLink(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		address := serve(t, s, proxy.Config{Loops: 1})
+		admin := table(t, s, "past", "CREATE TABLE past (id INT PRIMARY KEY AUTO_INCREMENT, v INT)", "INSERT INTO past VALUES (1, 1), (2, 2), (3, 3)")
+		cut := func() {
+			r := admin.query("SELECT ID FROM information_schema.PROCESSLIST WHERE USER = '" + s.User + "' AND COMMAND = 'Sleep' AND ID <> CONNECTION_ID()")
+			for _, row := range r.rows {
+				admin.query("KILL " + row[1:])
+			}
+		}
+		for _, c := range []struct{ before, ask, want string }{
+			{"INSERT INTO past (v) VALUES (7)", "SELECT LAST_INSERT_ID()", ""},
+			{"INSERT INTO past (v) VALUES (7)", "INSERT INTO past (v) VALUES (LAST_INSERT_ID())", ""},
+			{"SELECT SQL_CALC_FOUND_ROWS id FROM past LIMIT 1", "SELECT FOUND_ROWS()", ""},
+			{"INSERT IGNORE INTO past VALUES ('1x', 1)", "SHOW WARNINGS", ""},
+			{"UPDATE past SET v = v + 1 WHERE id < 3", "SELECT ROW_COUNT() + 0", ""},
+			{"SELECT id FROM past WHERE id < 3", "SELECT FOUND_ROWS()", "2"},
+		} {
+			client := mustDial(t, address, as(s, plainCaps))
+			if r := client.query(c.before); r.err != nil {
+				t.Fatal(c.before, r.err)
+			}
+			cut()
+			client.write(0, wire.AppendQuery(nil, client.caps, c.ask))
+			r, err := client.tryReply(wire.ComQuery)
+			if err != nil {
+				continue // the session is over, as it is for a client whose connection is killed
+			}
+			if got := r.cells(); !strings.Contains(got, "1105") && !strings.Contains(got, "1053") && got != c.want && !right(admin, c.before, got) {
+				t.Errorf("%s, the link is lost, %s: got %q", c.before, c.ask, got)
+			}
+		}
+	})
+}
+
+// right tells whether an answer is the one without a cut: of a link that was
+// given back before.
+func right(admin *client, before, got string) bool {
+	switch {
+	case strings.HasPrefix(before, "INSERT INTO past (v)"):
+		return got == admin.cells("SELECT MAX(id) FROM past") && got != "0"
+	case strings.HasPrefix(before, "SELECT SQL_CALC"):
+		return got == admin.cells("SELECT COUNT(*) FROM past")
+	case strings.HasPrefix(before, "UPDATE"):
+		return got == "2"
+	}
+	return false
+}
+
+// A connection that the client asks to be released is over.
+func TestRelease(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		address := serve(t, s, proxy.Config{Loops: 1})
+		for _, q := range []string{"COMMIT RELEASE", "ROLLBACK AND NO CHAIN RELEASE"} {
+			c := mustDial(t, address, as(s, plainCaps))
+			c.query("BEGIN")
+			if r := c.query(q); r.err != nil {
+				t.Fatal(r.err)
+			}
+			if _, _, err := c.tryRead(); err == nil {
+				t.Errorf("%s: the session lives on", q)
+			}
+		}
+		c := mustDial(t, address, as(s, plainCaps))
+		c.query("COMMIT NO RELEASE")
+		if got := c.cells("SELECT 1"); got != "1" {
+			t.Error(got)
+		}
+	})
+}

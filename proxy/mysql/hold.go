@@ -28,7 +28,9 @@ const (
 	// it left, such as a temporary table or on MariaDB a setting, the server
 	// does not tell, so nothing is shared with others for the session's life.
 	holdHidden
-	holdConnection // the client knows the link's connection id, and may KILL by it
+	// holdConnection: the client knows the link's connection id, and may KILL by
+	// it, or the server is about to close it.
+	holdConnection
 )
 
 // opaque are those under which an answer from the store might not be what this

@@ -28,7 +28,8 @@ func (h *handler) readsAlone() bool {
 // nothing else is going on in the session.
 func (h *handler) mayHold() bool {
 	return h.readCommitted && h.hold&^soft == 0 && !h.owed.unsure() && len(h.withheld) == 0 && h.s.Caches() &&
-		!isOn(h.base.initial["session_track_state_change"]) && !h.shows.state && plainDefaults(h.base.initial)
+		!isOn(h.base.initial["session_track_state_change"]) && !h.shows.state && plainDefaults(h.base.initial) &&
+		(h.mariadb() || !h.caps.Has(wire.ClientSessionTrack)) // MySQL tells those of every transaction (seen on 9.7)
 }
 
 // plainDefaults says whether the server's defaults leave BEGIN and COMMIT what

@@ -8,8 +8,11 @@ import (
 // of cannot be ended; a transaction, or state that was on the link, is gone,
 // and the client must not go on as if it were not.
 func (h *handler) LinkLost(err error) {
-	gone := h.inTransaction() && !h.between || h.hold&lasting != 0 || h.phase == phaseFile
+	// Also LAST_INSERT_ID() of an INSERT that has just been made: a wrong one would be
+	// written into other tables.
+	gone := h.inTransaction() && !h.between || h.hold&lasting != 0 || h.phase == phaseFile || h.owed.lastID
 	pending, first, started := h.pendingReply()
+	h.losePast()
 	h.abandonReplies()
 	h.owed = owed{}
 	h.hold &^= soft
@@ -35,6 +38,15 @@ func (h *handler) LinkLost(err error) {
 		}
 		h.resume()
 	}
+}
+
+// losePast notes what nobody knows any more of the statements before, so that a
+// question for it gets an error and no wrong answer.
+func (h *handler) losePast() {
+	p := &h.past
+	p.lostFound = p.lostFound || h.owed.found || p.calculated && !p.foundElsewhere
+	p.yielded = p.yielded || h.hold&holdDiagnostics != 0
+	p.away()
 }
 
 // pendingReply finds the client's command among what was awaited.

@@ -25,6 +25,11 @@ type past struct {
 	affected uint64
 	// yielded: the last statement's warnings went with its link.
 	yielded bool
+	// calculated: found is only the number of rows, but SQL_CALC_FOUND_ROWS was
+	// asked for.
+	calculated bool
+	// lostFound: FOUND_ROWS() went with a link that was lost.
+	lostFound bool
 }
 
 // away notes that the link, if any, is not the one of before.
@@ -36,7 +41,7 @@ func (p *past) sent() { p.elsewhere, p.yielded = false, false }
 // read notes a read of n rows that was not answered by the link.
 func (p *past) read(n uint64) {
 	p.away()
-	p.found, p.wrote, p.yielded = n, false, false
+	p.found, p.wrote, p.yielded, p.calculated, p.lostFound = n, false, false, false, false
 }
 
 // none notes a command that leaves ROW_COUNT() at 0 and was not sent.
@@ -45,7 +50,9 @@ func (p *past) none() {
 }
 
 // counted notes FOUND_ROWS() on the attached link.
-func (p *past) counted(n uint64) { p.foundElsewhere, p.found = false, n }
+func (p *past) counted(n uint64) {
+	p.foundElsewhere, p.found, p.calculated, p.lostFound = false, n, false, false
+}
 
 // Answers are kept with the status flags after them and the number of their rows
 // behind.
@@ -90,6 +97,7 @@ func (h *handler) settlePast(e *expect, r *reply) {
 	case t.Failed || e.effects&(effRead|effWarnings) == effWarnings: // SHOW WARNINGS counts nothing
 	case t.Columns > 0:
 		p.counted(t.Rows)
+		p.calculated = e.effects&effCalcFound != 0
 		h.owed.found = e.effects&effOffset != 0
 	case h.s.Upstream.Server.Kind == "mysql" && bytes.HasPrefix(r.info, []byte("Rows matched: ")):
 		// An UPDATE counts too, on MySQL.
@@ -133,6 +141,10 @@ func (h *handler) prime(eff effects) bool {
 		h.bringLastID()
 	}
 	p := &h.past
+	if p.lostFound && eff&effFound != 0 && p.foundElsewhere {
+		h.forgotten()
+		return false
+	}
 	if h.stage.primed || !p.asks(eff) {
 		return true
 	}
@@ -144,9 +156,7 @@ func (h *handler) prime(eff effects) bool {
 		rows, p.foundElsewhere = 0, true
 	}
 	if both || rows > maxCounted || p.yielded && eff&effWarnings != 0 {
-		h.fail(wire.NewError(wire.ErrNumUnknown, "freshet: the diagnostics of the statement before are no longer known; run both in one transaction"))
-		h.stage.answered, h.concluding = true, true
-		h.conclude()
+		h.forgotten()
 		return false
 	}
 	h.stage.primed = true
@@ -155,6 +165,13 @@ func (h *handler) prime(eff effects) bool {
 		h.ask1([]byte{byte(wire.ComPing)}, expect{}) // it leaves FOUND_ROWS() as it is
 	}
 	return true
+}
+
+// forgotten answers a statement that asks for what is no longer known.
+func (h *handler) forgotten() {
+	h.fail(wire.NewError(wire.ErrNumUnknown, "freshet: the diagnostics of the statement before are no longer known; run both in one transaction"))
+	h.stage.answered, h.concluding = true, true
+	h.conclude()
 }
 
 // changesLastID are the effects that may make LAST_INSERT_ID() another.

@@ -205,15 +205,28 @@ func (c *client) command(payload []byte) reply {
 	return c.reply(wire.Command(payload[0]))
 }
 
-func (c *client) reply(cmd wire.Command) (out reply) {
+func (c *client) reply(cmd wire.Command) reply {
+	c.t.Helper()
+	out, err := c.tryReply(cmd)
+	if err != nil {
+		c.t.Fatalf("reading a packet after %s: %v", c.last, err)
+	}
+	return out
+}
+
+// tryReply tells of a connection that was closed.
+func (c *client) tryReply(cmd wire.Command) (out reply, _ error) {
 	c.t.Helper()
 	if cmd.Silent() {
-		return out
+		return out, nil
 	}
 	var tr wire.Tracker
 	tr.Begin(cmd, c.caps, 1)
 	for !tr.Done() {
-		h, p := c.read()
+		h, p, err := c.tryRead()
+		if err != nil {
+			return out, err
+		}
 		event, err := tr.Packet(h, p)
 		if err != nil {
 			c.t.Fatalf("packet %d:%x after %v: %v", h.Seq, p, out, err)
@@ -237,7 +250,7 @@ func (c *client) reply(cmd wire.Command) (out reply) {
 		}
 	}
 	out.last = tr.Last
-	return out
+	return out, nil
 }
 
 // sendFile sends the file that LOAD DATA LOCAL asks for.
@@ -256,7 +269,11 @@ func (c *client) query(text string) reply {
 // cells gives a text reply's rows as readable strings.
 func (c *client) cells(text string) string {
 	c.t.Helper()
-	r := c.query(text)
+	return c.query(text).cells()
+}
+
+// cells gives a text reply's rows as readable strings, or its error.
+func (r reply) cells() string {
 	if r.err != nil {
 		return r.err.Error()
 	}

@@ -43,6 +43,7 @@ const (
 	effUnlogged                       // names sql_log_bin
 	effConnection                     // asks for CONNECTION_ID()
 	effUnscoped                       // SET @@name without SESSION or GLOBAL
+	effReleases                       // COMMIT RELEASE: the server then closes the connection
 	effEnds                           // COMMIT, ROLLBACK: ends the transaction
 	effGlobal                         // SET GLOBAL, SET PERSIST
 )
@@ -246,6 +247,8 @@ func (r *textReader) pair(w string) {
 		r.first, r.eff = true, r.eff&^effQuiet // the statement that it is for
 	case r.verb == "SET" && w == "TRANSACTION" && r.prev == "SET":
 		r.eff |= effNextTrans
+	case (r.verb == "COMMIT" || r.verb == "ROLLBACK") && w == "RELEASE" && r.prev != "NO" && r.prev != "TO":
+		r.eff |= effReleases
 	case r.verb == "ROLLBACK" && w == "TO":
 		r.eff &^= effEnds
 	case r.verb == "SET" && strings.HasPrefix(w, "SESSION_TRACK_"):

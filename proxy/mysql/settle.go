@@ -134,7 +134,7 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 		hold hold
 	}{{effVariables, holdVariables}, {effTemporary, holdTemporary}, {effPrepare, holdPrepare}, {effLock, holdLocks},
 		{effNamedLock, holdNamedLock}, {effHandler, holdHandler}, {effXA, holdXA}, {effRole, holdRole},
-		{effNextTrans, holdNextTrans}, {effTracking, holdTracking}, {effUnproven, holdHidden}, {effConnection, holdConnection}} {
+		{effNextTrans, holdNextTrans}, {effTracking, holdTracking}, {effUnproven, holdHidden}, {effConnection, holdConnection}, {effReleases, holdConnection}} {
 		if eff&x.eff != 0 {
 			h.hold |= x.hold
 		}
