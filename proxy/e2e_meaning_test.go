@@ -157,3 +157,50 @@ func TestTextSearchConfigurationsChange(t *testing.T) {
 		}
 	})
 }
+
+// Types within types decide what a value looks like: attributes of composite
+// ones, in arrays, domains and ranges, and the row types of tables.
+func TestTypesWithinTypesChange(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		if !r.postgres() {
+			t.Skip("PostgreSQL's")
+		}
+		base := r.table(t, "id INT PRIMARY KEY, v INT", "1,1")
+		n := strings.TrimPrefix(base, "t")
+		named := strings.NewReplacer("@", n)
+		do := func(sql string) { t.Helper(); mustExec(t, r.direct, named.Replace(sql)) }
+		for _, sql := range []string{"CREATE TYPE en@ AS ENUM ('a', 'b')", "CREATE TYPE co@ AS (p int, q text, e en@)", "CREATE DOMAIN dom@ AS co@",
+			"CREATE TABLE typed@ (id INT PRIMARY KEY, c co@, arr co@[], d dom@, r t@)", "INSERT INTO typed@ VALUES (1, (1, 'x', 'b'), ARRAY[(1, 'y', 'b')::co@], (2, 'z', 'a'), (7, 8))"} {
+			do(sql)
+		}
+		t.Cleanup(func() {
+			do("DROP TABLE typed@")
+			do("DROP DOMAIN dom@")
+			do("DROP TYPE co@")
+			do("DROP TYPE en@")
+		})
+		direct, err := sql.Open(r.server.Driver(), r.server.DSN()+"&default_query_exec_mode=simple_protocol")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { direct.Close() })
+		simple := *r
+		simple.direct = direct
+		c := conn(t, r.open(t, "default_query_exec_mode=simple_protocol"))
+		var queries []string
+		for _, q := range []string{"SELECT c FROM typed@ WHERE id = 1", "SELECT arr FROM typed@ WHERE id = 1", "SELECT d FROM typed@ WHERE id = 1", "SELECT r FROM typed@ WHERE id = 1",
+			"SELECT row_to_json(c), to_json(arr), to_json(r) FROM typed@ WHERE id = 1"} {
+			queries = append(queries, named.Replace(q))
+		}
+		for _, step := range []string{"ALTER TYPE co@ RENAME ATTRIBUTE q TO qq", "ALTER TYPE en@ RENAME VALUE 'b' TO 'bb'", "ALTER TABLE t@ ADD COLUMN w INT",
+			"ALTER TYPE co@ ADD ATTRIBUTE s INT", "ALTER TYPE co@ DROP ATTRIBUTE p"} {
+			for _, q := range queries {
+				hits(t, c, q)
+			}
+			do(step)
+			for _, q := range queries {
+				fresh(t, &simple, c, q)
+			}
+		}
+	})
+}

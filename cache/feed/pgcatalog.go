@@ -18,15 +18,21 @@ import (
 
 // pgPrintSQL is the fingerprint of one table, c being its row in pg_class: the
 // table itself with its file and privileges, its columns with theirs, the types
-// made by users that it has, its policies, ancestors and descendants, the
+// made by users that it has and those within them, its policies, ancestors and descendants, the
 // indexes that can identify its rows, that it is published, and relations
 // elsewhere of the same name, which could take its place in a search path.
 const pgPrintSQL = `md5(concat_ws('|', c.xmin, c.relname, c.relnamespace, c.relfilenode, c.relkind, c.relpersistence,
 	c.relreplident, c.relrowsecurity, c.relforcerowsecurity, c.relispartition, c.relowner, c.relacl,
 	(SELECT string_agg(concat_ws(':', a.attnum, a.xmin), ',' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0),
-	(SELECT string_agg(concat_ws(':', t.oid, t.xmin, (SELECT string_agg(concat_ws(':', e.oid, e.xmin), ';' ORDER BY e.oid)
-		FROM pg_enum e WHERE e.enumtypid = t.oid)), ',' ORDER BY t.oid)
-		FROM pg_type t WHERE t.oid >= 16384 AND t.oid IN (SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)),
+	(WITH RECURSIVE k(oid) AS (
+			SELECT a.atttypid FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND a.atttypid >= 16384
+			UNION SELECT x.oid FROM k JOIN pg_type t ON t.oid = k.oid CROSS JOIN LATERAL (SELECT t.typelem UNION ALL SELECT t.typbasetype
+				UNION ALL SELECT r.rngsubtype FROM pg_range r WHERE r.rngtypid = t.oid OR to_jsonb(r) ->> 'rngmultitypid' = t.oid::text
+				UNION ALL SELECT b.atttypid FROM pg_attribute b WHERE b.attrelid = t.typrelid AND b.attnum > 0) x(oid) WHERE x.oid >= 16384)
+		SELECT string_agg(concat_ws(':', t.oid, t.xmin, (SELECT string_agg(concat_ws(':', e.oid, e.xmin), ';' ORDER BY e.oid)
+			FROM pg_enum e WHERE e.enumtypid = t.oid), (SELECT string_agg(concat_ws(':', b.attnum, b.xmin), ';' ORDER BY b.attnum)
+			FROM pg_attribute b WHERE b.attrelid = t.typrelid AND b.attnum > 0)), ',' ORDER BY t.oid)
+		FROM k JOIN pg_type t ON t.oid = k.oid),
 	(SELECT string_agg(concat_ws(':', p.oid, p.xmin), ',' ORDER BY p.oid) FROM pg_policy p WHERE p.polrelid = c.oid),
 	(SELECT string_agg(concat_ws(':', i.inhrelid, i.inhparent, i.xmin), ',' ORDER BY i.inhrelid, i.inhparent)
 		FROM pg_inherits i WHERE i.inhrelid = c.oid OR i.inhparent = c.oid),
@@ -345,7 +351,7 @@ func (s *pgSource) columnsFit(ctx context.Context, c *pgconn.PgConn, spec *Table
 			return false, nil
 		}
 		if col.Type != "" && col.Type != string(row[1]) && col.Type != string(row[2]) && col.Type != string(row[3]) &&
-			!strings.HasSuffix(col.Type, "."+string(row[1])) {
+			!strings.HasSuffix(col.Type, "."+string(row[1])) && !strings.HasSuffix(string(row[1]), "."+col.Type) { // in one's search path or not
 			return false, nil
 		}
 	}

@@ -145,13 +145,22 @@ func (h *handler) goNative(asked bool) {
 			h.nativeIs.arrived()
 		}
 	}
+	guarded := alone && h.tx == pg.TxOpen
 	h.statements.all(func(s *statement) {
 		left++
 		h.native, h.nativeIs.sure = true, false
+		if guarded {
+			h.ownQuery("SAVEPOINT "+h.shared.prefix+"names", nil)
+		}
 		h.parseUnderOwnName(s, action, undo, arrived)
 		if alone {
 			h.pushSync(pg.ActionHide, &op{})
 			h.send(pg.Sync.Append(nil))
+		}
+		if guarded {
+			// One that no longer parses must not cost the client its transaction;
+			// what was parsed stays.
+			h.ownQuery("ROLLBACK TO SAVEPOINT "+h.shared.prefix+"names; RELEASE SAVEPOINT "+h.shared.prefix+"names", nil)
 		}
 	})
 }
