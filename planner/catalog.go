@@ -66,6 +66,8 @@ type relation struct {
 	// definition is the query that a view stands for, as the server writes it
 	// out; "" for what is no view.
 	definition string
+	// only is the same table without its heirs; nil if it has none (PostgreSQL).
+	only *relation
 
 	table atomic.Pointer[feed.Table] // nil until followed
 }
@@ -122,7 +124,7 @@ func (r *relation) follow(f Follower) (*feed.Table, error) {
 // gone tells that the feed saw the definition change, or lost its place.
 func (r *relation) gone() bool {
 	t := r.table.Load()
-	return t != nil && t.Gone()
+	return t != nil && t.Gone() || r.only != nil && r.only.gone()
 }
 
 // load returns what get gives, loading it first if that is nil or dropped. get

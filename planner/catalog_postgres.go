@@ -2,6 +2,7 @@ package planner
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -22,8 +23,7 @@ func postgresString(s string) string {
 func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, error) {
 	return k.lookup(ctx, "\x00"+name, func(ctx context.Context) ([]*relation, error) {
 		rows, err := k.query(ctx, 13, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, c.relrowsecurity,
-			c.relispartition OR EXISTS (SELECT FROM pg_catalog.pg_inherits i WHERE c.oid IN (i.inhrelid, i.inhparent)),
-			n.oid, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
+			`+heirsSQL+`, `+feed.PoliciesSQL+`, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
 			t.typtype, coalesce(co.collisdeterministic, true)
 			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -42,7 +42,10 @@ func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, er
 			}
 			if len(out) == 0 || out[len(out)-1].spec.OID != uint32(oid) {
 				r := &relation{schema: text(row[0]), name: name, reason: postgresReason(row, oid)}
-				r.spec = feed.TableSpec{Schema: r.schema, Name: name, OID: uint32(oid)}
+				r.spec = feed.TableSpec{Schema: r.schema, Name: name, OID: uint32(oid), Policies: text(row[6])}
+				if err := r.addHeirs(text(row[5])); err != nil {
+					return nil, err
+				}
 				out = append(out, r)
 			}
 			if row[7] != nil {
@@ -53,6 +56,7 @@ func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, er
 		}
 		for _, r := range out {
 			r.index(false)
+			r.part()
 			if err := k.postgresView(ctx, r); err != nil {
 				return nil, err
 			}
@@ -93,9 +97,7 @@ func postgresReason(row []*string, oid uint64) string {
 		return "a materialized view, which is not followed yet"
 	case kind == "f":
 		return "a foreign table, whose changes no stream here shows"
-	case kind == "p":
-		return "a partitioned table, which is not followed yet"
-	case kind != "r":
+	case kind != "r" && kind != "p":
 		return "not a table"
 	case text(row[3]) == "u":
 		return "an unlogged table, whose changes are not in the log"
@@ -103,10 +105,43 @@ func postgresReason(row []*string, oid uint64) string {
 		return "a temporary table"
 	case isTrue(4):
 		return "it has row level security"
-	case isTrue(5):
-		return "it inherits or is a partition, which is not followed yet"
 	}
 	return ""
+}
+
+// heirsSQL lists the OIDs of the tables whose rows are read with those of c, in
+// order: partitions and tables that inherit, at any depth.
+var heirsSQL = `CASE WHEN c.relkind IN ('r', 'p') THEN (WITH RECURSIVE heirs (oid) AS (
+	SELECT i.inhrelid FROM pg_catalog.pg_inherits i WHERE i.inhparent = c.oid
+	UNION SELECT i.inhrelid FROM pg_catalog.pg_inherits i JOIN heirs h ON i.inhparent = h.oid)
+	SELECT pg_catalog.string_agg(h.oid::text, ',' ORDER BY h.oid) FROM (SELECT oid FROM heirs LIMIT ` + strconv.Itoa(feed.MaxHeirs+1) + `) h) END`
+
+// addHeirs takes what heirsSQL lists.
+func (r *relation) addHeirs(list string) error {
+	if list == "" {
+		return nil
+	}
+	for _, part := range strings.Split(list, ",") {
+		oid, err := strconv.ParseUint(part, 10, 32)
+		if err != nil {
+			return err
+		}
+		r.spec.Heirs = append(r.spec.Heirs, uint32(oid))
+	}
+	if len(r.spec.Heirs) > feed.MaxHeirs && r.reason == "" {
+		r.reason = fmt.Sprintf("more than %d partitions or heirs", feed.MaxHeirs)
+	}
+	return nil
+}
+
+// part makes what ONLY reads of a table that has heirs, once its columns are
+// known.
+func (r *relation) part() {
+	if len(r.spec.Heirs) == 0 || r.reason != "" && len(r.spec.Heirs) <= feed.MaxHeirs {
+		return
+	}
+	r.only = &relation{schema: r.schema, name: r.name, columns: r.columns, byName: r.byName, spec: r.spec, foreign: r.foreign}
+	r.only.spec.Heirs, r.only.spec.Only = nil, true
 }
 
 // addPostgresColumn takes attname, atttypid, the type's name, whether it is

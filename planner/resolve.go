@@ -231,6 +231,9 @@ func (r *resolver) lookup(ctx context.Context) error {
 		}
 		r.rely(&l.fact)
 		rels := candidates(l.value, t.Schema, path)
+		if t.Only {
+			rels = withoutHeirs(rels)
+		}
 		r.tables = append(r.tables, rels)
 		if len(rels) == 0 {
 			r.foreign = true
@@ -262,6 +265,17 @@ func candidates(all []*relation, schema string, path []string) []*relation {
 		}
 		if p == "pg_catalog" && len(out) > 0 {
 			break
+		}
+	}
+	return out
+}
+
+// withoutHeirs are the relations as ONLY reads them.
+func withoutHeirs(rels []*relation) []*relation {
+	out := slices.Clone(rels)
+	for i, rel := range out {
+		if rel.only != nil {
+			out[i] = rel.only
 		}
 	}
 	return out

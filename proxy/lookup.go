@@ -118,7 +118,17 @@ func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param
 		}
 		deps, since = nil, 0
 	}
-	return s.claim(key, q, deps, since, ttl)
+	miss, fill := s.claim(key, q, deps, since, ttl)
+	if miss == MissFill && ttl == 0 && st.Plan() == nil {
+		// A definition changed after the plan was looked up, and what the answer
+		// depends on by now may be more than what was claimed. Had it changed
+		// after the claim, the claim would be marked.
+		fill.Abandon()
+		s.leading, s.forwardedRead = nil, true
+		s.Forwarded(nil, "its tables' definitions are changing")
+		return MissForward, nil
+	}
+	return miss, fill
 }
 
 // keep says for how long an answer may be kept by time (0: as long as the

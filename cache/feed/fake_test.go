@@ -137,7 +137,7 @@ func (r *rig) open() {
 		OnSchemaChange: func(schema, table string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.changed = append(r.changed, nameKey{schema, table})
+			r.changed = append(r.changed, nameKey{schema: schema, name: table})
 		}})
 	if err != nil {
 		r.t.Fatal(err)
@@ -168,7 +168,7 @@ func (r *rig) sawChange(schema, table string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, k := range r.changed {
-		if k == (nameKey{schema, table}) {
+		if k == (nameKey{schema: schema, name: table}) {
 			return true
 		}
 	}

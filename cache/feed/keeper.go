@@ -95,7 +95,7 @@ func (f *Feed) inspect(ctx context.Context, run uint64, ripe *[]ripening) (again
 	if len(v.bad) > 0 {
 		keys := make([]nameKey, len(v.bad))
 		for i, tb := range v.bad {
-			keys[i] = f.source.key(tb.Spec.Schema, tb.Spec.Name)
+			keys[i] = keyOf(f.source, &tb.Spec)
 		}
 		f.applier.redefined(keys)
 	}

@@ -175,9 +175,9 @@ func (s *mysqlSource) fact() mysqlFacts {
 
 func (s *mysqlSource) key(schema, name string) nameKey {
 	if s.fact().lowerNames != 0 {
-		return nameKey{strings.ToLower(schema), strings.ToLower(name)}
+		return nameKey{schema: strings.ToLower(schema), name: strings.ToLower(name)}
 	}
-	return nameKey{schema, name}
+	return nameKey{schema: schema, name: name}
 }
 
 func (s *mysqlSource) wake() { s.feed.wake() }

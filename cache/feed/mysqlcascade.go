@@ -65,7 +65,7 @@ func sameKeys(a, b map[nameKey][]cascade) bool {
 func (s *mysqlSource) ancestors(c *client.Conn, spec *TableSpec, key nameKey) (map[nameKey][]cascade, error) {
 	parents := make(map[nameKey][]cascade)
 	seen := map[nameKey]bool{key: true}
-	next := []nameKey{{spec.Schema, spec.Name}}
+	next := []nameKey{{schema: spec.Schema, name: spec.Name}}
 	for len(next) > 0 {
 		child := next[0]
 		next = next[1:]
@@ -106,7 +106,7 @@ func (s *mysqlSource) foreignKeys(c *client.Conn, of nameKey) ([]foreignKey, err
 	}
 	var out []foreignKey
 	for _, row := range rows {
-		fk := foreignKey{parent: nameKey{row[1], row[2]}, cascade: cascade{onUpdate: row[3] == "1", onDelete: row[4] == "1"}}
+		fk := foreignKey{parent: nameKey{schema: row[1], name: row[2]}, cascade: cascade{onUpdate: row[3] == "1", onDelete: row[4] == "1"}}
 		if fk.cascade.onUpdate {
 			if err := s.referred(c, of, row[0], &fk); err != nil {
 				return nil, err

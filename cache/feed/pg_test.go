@@ -185,17 +185,20 @@ func TestDefinitionsInTheCatalog(t *testing.T) {
 func TestRefusedTables(t *testing.T) {
 	kinds(t, postgresKinds, func(t *testing.T, s *upstream.Server) {
 		r := newRig(t, s)
-		r.exec("DROP TABLE IF EXISTS partitioned, keyless, unlogged, parent CASCADE",
-			"CREATE TABLE partitioned (id INT PRIMARY KEY) PARTITION BY RANGE (id)", "CREATE TABLE keyless (id INT)",
-			"CREATE UNLOGGED TABLE unlogged (id INT PRIMARY KEY)", "CREATE TABLE parent (id INT PRIMARY KEY)", "CREATE TABLE child () INHERITS (parent)")
-		for table, words := range map[string]string{"partitioned": "partitioned", "keyless": "REPLICA IDENTITY FULL",
-			"unlogged": "SET LOGGED", "parent": "inherit"} {
+		r.exec("DROP TABLE IF EXISTS partitioned, keyless, unlogged, parent CASCADE", "CREATE TABLE keyless (id INT)",
+			"CREATE TABLE partitioned (id INT) PARTITION BY RANGE (id)", "CREATE TABLE sound PARTITION OF partitioned (PRIMARY KEY (id)) FOR VALUES FROM (1) TO (9)",
+			"CREATE TABLE unsound PARTITION OF partitioned DEFAULT",
+			"CREATE UNLOGGED TABLE unlogged (id INT PRIMARY KEY)", "CREATE TABLE parent (id INT PRIMARY KEY)", "CREATE UNLOGGED TABLE child (PRIMARY KEY (id)) INHERITS (parent)")
+		for table, words := range map[string]string{"partitioned": `"unsound" REPLICA IDENTITY FULL`, "keyless": "REPLICA IDENTITY FULL",
+			"unlogged": "SET LOGGED", "parent": `"child" SET LOGGED`} {
 			if _, err := r.tracker.Follow(r.spec(table, intKinds)); err == nil || !strings.Contains(err.Error(), words) {
 				t.Errorf("%s: %v", table, err)
 			}
 		}
-		if _, err := r.db.Exec("UPDATE keyless SET id = 1"); err != nil {
-			t.Errorf("an update of a table that is not followed: %v", err)
+		for _, table := range []string{"keyless", "partitioned"} {
+			if _, err := r.db.Exec("UPDATE " + table + " SET id = 1"); err != nil {
+				t.Errorf("an update of a table that is not followed: %v", err)
+			}
 		}
 		r.exec("DROP TABLE partitioned, keyless, unlogged, parent CASCADE")
 	})

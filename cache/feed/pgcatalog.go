@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,11 +85,12 @@ const pgUnsentKeySQL = `(current_setting('server_version_num')::int >= 180000 AN
 	AND (c.relreplident = 'f' OR EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND a.attnum = ANY (x.indkey) AND
 		CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END))))`
 
-// pgTableSQL is what must be known of a table before it is followed.
-const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
+// pgTableSQL is what must be known of a table before it is followed, and of its
+// heirs, after it.
+const pgTableSQL = pgFamilySQL + `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
 	c.relreplident = 'f' OR EXISTS (SELECT FROM pg_index x WHERE x.indrelid = c.oid AND x.indisvalid AND x.indimmediate AND
 		CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END),
-	EXISTS (SELECT FROM pg_inherits i WHERE i.inhparent = c.oid),
+	c.oid,
 	pg_has_role(c.relowner, 'USAGE'),
 	EXISTS (SELECT FROM pg_publication_rel r JOIN pg_publication p ON p.oid = r.prpubid WHERE r.prrelid = c.oid AND p.pubname = 'freshet'),
 	` + pgPrintSQL + `,
@@ -101,33 +101,11 @@ const pgTableSQL = `SELECT n.nspname, c.relname, c.relkind, c.relpersistence,
 	` + pgUnsentKeySQL + `,
 	c.relreplident,
 	(SELECT coalesce(string_agg(a.attname, E'\n'), '') FROM pg_attribute a JOIN pg_index x ON x.indrelid = c.oid AND a.attnum = ANY (x.indkey)
-		WHERE a.attrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END)
-	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = $1::oid`
-
-// pgTable is a row of pgTableSQL.
-type pgTable struct {
-	schema, name                                   string
-	kind, persistence                              string
-	identity, parent, owner, published, restricted bool
-	partial                                        bool // the publication leaves kinds of changes out
-	unsentKey                                      bool // see pgUnsentKeySQL
-	print                                          string
-	identityKind                                   string // pg_class.relreplident
-	identityColumns                                []string
-}
-
-func readPgTable(ctx context.Context, c *pgconn.PgConn, oid uint32) (pgTable, bool, error) {
-	rows, err := pgRows(ctx, c, pgTableSQL, strconv.FormatUint(uint64(oid), 10))
-	if err != nil || len(rows) == 0 {
-		return pgTable{}, false, err
-	}
-	row := rows[0]
-	is := func(i int) bool { return string(row[i]) == "t" }
-	return pgTable{schema: string(row[0]), name: string(row[1]), kind: string(row[2]), persistence: string(row[3]),
-		identity: is(4), parent: is(5), owner: is(6), published: is(7), print: string(row[8]), restricted: is(9), partial: is(10),
-		unsentKey: is(11), identityKind: string(row[12]),
-		identityColumns: strings.Split(string(row[13]), "\n")}, true, nil
-}
+		WHERE a.attrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN x.indisprimary WHEN 'i' THEN x.indisreplident ELSE false END),
+	EXISTS (SELECT FROM pg_publication p WHERE p.pubname = 'freshet' AND p.pubviaroot),
+	` + PoliciesSQL + `
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+	WHERE c.oid IN (SELECT f.oid FROM family f LIMIT ` + pgFamilyLimit + `) ORDER BY c.oid <> $1::oid, c.oid`
 
 func (t *pgTable) full() string { return quoteIdent(t.schema) + "." + quoteIdent(t.name) }
 
@@ -136,17 +114,20 @@ type mendable struct{ why, mend string }
 
 func (m *mendable) Error() string { return m.why + "; mend: " + m.mend }
 
-// refuse says why a table cannot be followed, nil when it can.
+// refuse says why the rows of a table cannot be followed, nil when they can. A
+// partitioned table has none of its own.
 func (t *pgTable) refuse(user string) error {
 	switch {
 	case t.kind == "p":
-		return errors.New("it is partitioned, which is not followed yet; its partitions can be, one by one")
+		return nil
+	case t.kind == "f":
+		return errors.New("it is a foreign table, whose changes no stream here shows")
 	case t.kind != "r":
 		return errors.New("it is not an ordinary table")
+	case t.persistence == "t":
+		return errors.New("it is a temporary table, which other sessions do not see")
 	case t.persistence != "p":
-		return &mendable{"it is unlogged or temporary, so its changes are not in the log", "ALTER TABLE " + t.full() + " SET LOGGED"}
-	case t.parent:
-		return errors.New("other tables inherit from it, which is not followed yet")
+		return &mendable{"it is unlogged, so its changes are not in the log", "ALTER TABLE " + t.full() + " SET LOGGED"}
 	case !t.identity:
 		// Publishing it would make its updates and deletes fail.
 		return &mendable{"it has no replica identity", "ALTER TABLE " + t.full() + " REPLICA IDENTITY FULL, or give it a primary key"}
@@ -158,24 +139,14 @@ func (t *pgTable) refuse(user string) error {
 	case t.partial:
 		return &mendable{"publication " + publication + " leaves kinds of changes out", "ALTER PUBLICATION " + publication +
 			" SET (publish = 'insert, update, delete, truncate')"}
+	case t.byRoot:
+		return &mendable{"publication " + publication + " tells changes of partitions as their root's", "ALTER PUBLICATION " + publication +
+			" SET (publish_via_partition_root = false)"}
 	case !t.published && !t.owner:
 		return &mendable{"role " + user + " does not own it, so it may not publish it",
 			"as a superuser, ALTER PUBLICATION " + publication + " ADD TABLE " + t.full() + ", or GRANT the owner's role TO " + quoteIdent(user)}
 	}
 	return nil
-}
-
-// facts says what the log has of the table's rows.
-func (t *pgTable) facts(columns []Column) tableFacts {
-	f := tableFacts{image: "replica identity " + map[string]string{"d": "default", "f": "full", "i": "index", "n": "nothing"}[t.identityKind],
-		mend: "ALTER TABLE " + t.full() + " REPLICA IDENTITY FULL"}
-	if t.identityKind == "f" {
-		return f
-	}
-	for _, c := range columns {
-		f.known = append(f.known, slices.Contains(t.identityColumns, c.Name))
-	}
-	return f
 }
 
 // vet asks the catalog whether the table can be published.
@@ -186,14 +157,14 @@ func (s *pgSource) vet(spec *TableSpec) error {
 	ctx, cancel := context.WithTimeout(context.Background(), sideTimeout)
 	defer cancel()
 	return s.vets.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
-		t, found, err := readPgTable(ctx, c, spec.OID)
+		family, err := readPgFamily(ctx, c, spec.OID, spec.Only)
 		if err != nil {
 			return err
 		}
-		if !found {
+		if len(family) == 0 {
 			return errors.New("it is not there any more")
 		}
-		return t.refuse(s.fact().user)
+		return family.refuse(s.fact().user)
 	})
 }
 
@@ -253,17 +224,17 @@ func (s *pgSource) inspect(ctx context.Context, tables []*Table) (verdict, error
 }
 
 func (s *pgSource) inspectOne(ctx context.Context, c *pgconn.PgConn, tb *Table, v *verdict) error {
-	t, found, err := readPgTable(ctx, c, tb.Spec.OID)
+	family, err := readPgFamily(ctx, c, tb.Spec.OID, tb.Spec.Only)
 	if err != nil {
 		return err
 	}
-	fits := found && t.refuse(s.fact().user) == nil && t.schema == tb.Spec.Schema && t.name == tb.Spec.Name
+	fits := family.fits(&tb.Spec) && family.refuse(s.fact().user) == nil
 	if fits {
 		if fits, err = s.columnsFit(ctx, c, &tb.Spec); err != nil {
 			return err
 		}
 	}
-	key := s.key(tb.Spec.Schema, tb.Spec.Name)
+	key := keyOf(s, &tb.Spec)
 	if !fits {
 		delete(s.gates, tb)
 		if s.misfits[key]++; s.misfits[key] <= misfitLimit {
@@ -271,8 +242,9 @@ func (s *pgSource) inspectOne(ctx context.Context, c *pgconn.PgConn, tb *Table, 
 		}
 		return nil
 	}
-	if !t.published {
-		return s.publish(ctx, c, tb, &t, v)
+	if missing := family.unpublished(); len(missing) > 0 {
+		delete(s.gates, tb)
+		return s.publish(ctx, c, tb, missing, v)
 	}
 	ended, err := s.ended(ctx, c, tb)
 	if err != nil {
@@ -284,31 +256,37 @@ func (s *pgSource) inspectOne(ctx context.Context, c *pgconn.PgConn, tb *Table, 
 	}
 	delete(s.gates, tb)
 	delete(s.misfits, key)
-	s.feed.cfg.Tracker.learn(tb, t.facts(tb.Spec.Columns))
+	s.feed.cfg.Tracker.learn(tb, family.facts(tb.Spec.Columns))
 	s.mu.Lock()
-	s.prints[key] = pgPrint{oid: tb.Spec.OID, text: t.print}
+	s.prints[key] = family.prints()
 	s.mu.Unlock()
 	v.good = append(v.good, tb)
 	return nil
 }
 
-// publish adds the table to the publication. It waits for whoever is changing
-// the table's definition or vacuuming it, for as long as lock_timeout says.
-func (s *pgSource) publish(ctx context.Context, c *pgconn.PgConn, tb *Table, t *pgTable, v *verdict) error {
-	err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" ADD TABLE ONLY "+t.full())
-	if pgCode(err) == pgUndefinedObject {
-		err = makePublication(ctx, c) // somebody dropped it
-	}
-	switch pgCode(err) {
-	case "", pgDuplicateObject, pgLockNotAvailable, pgDeadlock, pgUndefinedTable, pgUniqueViolation:
-		if err != nil && pgCode(err) == "" {
-			return err
+// publish adds tables to the publication. It waits for whoever is changing
+// their definition or vacuuming them, for as long as lock_timeout says.
+func (s *pgSource) publish(ctx context.Context, c *pgconn.PgConn, tb *Table, missing []*pgTable, v *verdict) error {
+	for _, t := range missing {
+		err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" ADD TABLE ONLY "+t.full())
+		if pgCode(err) == pgUndefinedObject {
+			err = makePublication(ctx, c) // somebody dropped it
 		}
-		v.later = append(v.later, tb)
-		return nil
+		switch pgCode(err) {
+		case "":
+			if err != nil {
+				return err
+			}
+		case pgDuplicateObject, pgLockNotAvailable, pgDeadlock, pgUndefinedTable, pgUniqueViolation:
+			v.later = append(v.later, tb)
+			return nil
+		default:
+			// It was not refused before: the role was allowed less meanwhile.
+			s.feed.journal.failed("a table could not be published", fmt.Errorf("%s: %w", t.full(), err))
+			return nil
+		}
 	}
-	// It was not refused before: the role was allowed less meanwhile.
-	s.feed.journal.failed("a table could not be published", fmt.Errorf("%s: %w", t.full(), err))
+	v.later = append(v.later, tb)
 	return nil
 }
 

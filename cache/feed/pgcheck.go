@@ -3,6 +3,7 @@ package feed
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -87,20 +88,27 @@ func (f *findings) pgTables(ctx context.Context, c *pgconn.PgConn, facts pgFacts
 			f.failed(err, "")
 			return
 		}
-		t, found, err := readPgTable(ctx, c, uint32(oid))
+		family, err := readPgFamily(ctx, c, uint32(oid), false)
 		if f.failed(err, "") {
 			return
 		}
-		if !found {
+		if len(family) == 0 {
 			continue
 		}
-		if err := t.refuse(facts.user); err != nil {
+		err = family.refuse(facts.user)
+		if fault := (*heirFault)(nil); errors.As(err, &fault) {
+			continue // the heir is told of by itself
+		}
+		if err == nil && len(family) > MaxHeirs+1 {
+			err = fmt.Errorf("more than %d tables are read with it", MaxHeirs)
+		}
+		if err != nil {
 			mend := ""
 			var m *mendable
 			if errors.As(err, &m) {
 				mend = m.mend
 			}
-			f.bad(mend, "table %s: %v", t.full(), err)
+			f.bad(mend, "table %s: %v", family[0].full(), err)
 			continue
 		}
 		exact++

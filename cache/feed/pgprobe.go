@@ -97,11 +97,13 @@ func (s *pgSource) probe(ctx context.Context) (sighting, error) {
 
 func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn) (pgSighting, error) {
 	s.mu.Lock()
-	watched := make(map[nameKey]pgPrint, len(s.prints))
+	watched := make(map[nameKey]*pgPrint, len(s.prints))
 	oids := make([]string, 0, len(s.prints))
 	for key, p := range s.prints {
 		watched[key] = p
-		oids = append(oids, strconv.FormatUint(uint64(p.oid), 10))
+		for _, oid := range p.oids {
+			oids = append(oids, strconv.FormatUint(uint64(oid), 10))
+		}
 	}
 	world, names, gate := s.world, s.names, s.gate
 	s.mu.Unlock()
@@ -151,7 +153,7 @@ func (s *pgSource) prepareProbe(ctx context.Context, c *pgconn.PgConn) error {
 }
 
 // compare tells the applier what is not as it was.
-func (s *pgSource) compare(watched map[nameKey]pgPrint, prints, world, newWorld, names, newNames string) {
+func (s *pgSource) compare(watched map[nameKey]*pgPrint, prints, world, newWorld, names, newNames string) {
 	now := make(map[string]string, len(watched))
 	for _, part := range strings.FieldsFunc(prints, func(r rune) bool { return r == ',' }) {
 		oid, print, _ := strings.Cut(part, ":")
@@ -159,8 +161,11 @@ func (s *pgSource) compare(watched map[nameKey]pgPrint, prints, world, newWorld,
 	}
 	var changed []nameKey
 	for key, p := range watched {
-		if now[strconv.FormatUint(uint64(p.oid), 10)] != p.text {
-			changed = append(changed, key)
+		for i, oid := range p.oids {
+			if now[strconv.FormatUint(uint64(oid), 10)] != p.texts[i] {
+				changed = append(changed, key)
+				break
+			}
 		}
 	}
 	s.mu.Lock()

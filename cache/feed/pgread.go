@@ -24,8 +24,32 @@ type pgReader struct {
 // pgRelation is a table as the stream describes it.
 type pgRelation struct {
 	*pgoutput.Relation
-	layout layout
-	of     *Table // the definition the layout was made for
+	// layouts are one for each definition that the table's rows are read by:
+	// its own, and those of the tables whose heir it is.
+	layouts []*pgTableLayout
+}
+
+type pgTableLayout struct {
+	of *Table
+	layout
+}
+
+// maxLayouts is how many are kept, for definitions that are gone are not
+// taken out one by one.
+const maxLayouts = 16
+
+func (r *pgRelation) layout(tb *Table) *layout {
+	for _, l := range r.layouts {
+		if l.of == tb {
+			return &l.layout
+		}
+	}
+	if len(r.layouts) >= maxLayouts {
+		r.layouts = nil
+	}
+	l := &pgTableLayout{of: tb, layout: pgLayout(r.Relation, &tb.Spec)}
+	r.layouts = append(r.layouts, l)
+	return &l.layout
 }
 
 func newPgReader(s *pgSource, line *pgLine) *pgReader {
@@ -97,25 +121,41 @@ func (r *pgReader) change(id byte, data []byte) error {
 	if err != nil {
 		return err
 	}
-	f := r.txn.view.byOID[ch.OID]
 	if !r.open {
 		return fmt.Errorf("feed: change outside a transaction")
 	}
-	if f == nil || !r.txn.wantsRows(f, ch.Kind) {
+	read := false
+	if f := r.txn.view.byOID[ch.OID]; f != nil {
+		if err := r.changed(f, &ch, &read); err != nil {
+			return err
+		}
+	}
+	for _, f := range r.txn.view.heads[ch.OID] {
+		if err := r.changed(f, &ch, &read); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// changed applies a change to one table that the row belongs to; read tells
+// that its images have been read.
+func (r *pgReader) changed(f *followed, ch *pgoutput.Change, read *bool) error {
+	if !r.txn.wantsRows(f, ch.Kind) {
 		return nil
 	}
 	rel := r.relations[ch.OID]
-	if rel == nil || f.table.Spec.OID != ch.OID {
+	if rel == nil || !f.table.Spec.stores(ch.OID) {
 		r.txn.wholeTable(f)
 		return nil
 	}
-	if err := ch.Read(rel.Relation, &r.images); err != nil {
-		return err
+	if !*read {
+		if err := ch.Read(rel.Relation, &r.images); err != nil {
+			return err
+		}
+		*read = true
 	}
-	if rel.of != f.table {
-		rel.of, rel.layout = f.table, pgLayout(rel.Relation, &f.table.Spec)
-	}
-	r.txn.row(f, ch.Kind, &rel.layout, &r.images)
+	r.txn.row(f, ch.Kind, rel.layout(f.table), &r.images)
 	return nil
 }
 
@@ -131,6 +171,9 @@ func (r *pgReader) truncate(data []byte) error {
 	}
 	for _, oid := range oids {
 		r.txn.wholeTable(r.txn.view.byOID[oid])
+		for _, f := range r.txn.view.heads[oid] {
+			r.txn.wholeTable(f)
+		}
 	}
 	return nil
 }

@@ -31,8 +31,8 @@ type pgSource struct {
 	mu     sync.Mutex
 	facts  pgFacts
 	slot   string
-	line   *pgLine             // the stream's, while it runs
-	prints map[nameKey]pgPrint // the definitions that probes watch
+	line   *pgLine              // the stream's, while it runs
+	prints map[nameKey]*pgPrint // the definitions that probes watch
 	// world is what probes know of the rest of the catalog; "" before the first.
 	world, names string
 	// gate is the number of the first transaction that cannot have been logged
@@ -58,10 +58,11 @@ type pgSource struct {
 	untidy atomic.Bool
 }
 
-// pgPrint is a table's fingerprint in the catalog.
+// pgPrint is a table's fingerprint in the catalog and those of its heirs, by
+// their OIDs. It is never changed.
 type pgPrint struct {
-	oid  uint32
-	text string
+	oids  []uint32
+	texts []string
 }
 
 func newPostgres(f *Feed, dsn string) (*pgSource, error) {
@@ -72,7 +73,7 @@ func newPostgres(f *Feed, dsn string) (*pgSource, error) {
 	if config.ConnectTimeout == 0 {
 		config.ConnectTimeout = sideTimeout
 	}
-	s := &pgSource{feed: f, config: config, prints: make(map[nameKey]pgPrint),
+	s := &pgSource{feed: f, config: config, prints: make(map[nameKey]*pgPrint),
 		gates: make(map[*Table]uint64), misfits: make(map[nameKey]int)}
 	s.probes, s.queries, s.vets, s.leases = s.newSide(), s.newSide(), s.newSide(), s.newLeaseSide()
 	return s, nil
@@ -121,7 +122,7 @@ func (s *pgSource) connectAs(ctx context.Context, own map[string]string) (*pgcon
 	return conn, nil
 }
 
-func (s *pgSource) key(schema, name string) nameKey { return nameKey{schema, name} }
+func (s *pgSource) key(schema, name string) nameKey { return nameKey{schema: schema, name: name} }
 func (s *pgSource) wake()                           { s.feed.wake() }
 
 // keeps is always false: the slot is a temporary one, so that nothing is left

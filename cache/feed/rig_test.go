@@ -56,9 +56,7 @@ func (r *rig) spec(table string, kinds map[string]canon.Kind) TableSpec {
 	if r.postgres() {
 		query = "SELECT attname, format_type(atttypid, atttypmod), '' FROM pg_attribute WHERE attrelid = '" + table +
 			"'::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
-		if err := r.db.QueryRow("SELECT '" + table + "'::regclass::oid").Scan(&spec.OID); err != nil {
-			r.t.Fatal(err)
-		}
+		r.family(table, &spec)
 	}
 	rows, err := r.db.Query(query)
 	if err != nil {
@@ -78,6 +76,30 @@ func (r *rig) spec(table string, kinds map[string]canon.Kind) TableSpec {
 		r.t.Fatal(err)
 	}
 	return spec
+}
+
+// family completes a definition with what else PostgreSQL's catalog says.
+func (r *rig) family(table string, spec *TableSpec) {
+	r.t.Helper()
+	if err := r.db.QueryRow("SELECT c.oid, "+PoliciesSQL+" FROM pg_class c WHERE c.oid = '"+table+"'::regclass").
+		Scan(&spec.OID, &spec.Policies); err != nil {
+		r.t.Fatal(err)
+	}
+	rows, err := r.db.Query(pgFamilySQL+"SELECT oid FROM family WHERE oid <> $1 ORDER BY oid", spec.OID, false)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var oid uint32
+		if err := rows.Scan(&oid); err != nil {
+			r.t.Fatal(err)
+		}
+		spec.Heirs = append(spec.Heirs, oid)
+	}
+	if err := rows.Err(); err != nil {
+		r.t.Fatal(err)
+	}
 }
 
 // watched is a followed table of a test, taken up.

@@ -35,6 +35,25 @@ type TableSpec struct {
 	Schema, Name string
 	OID          uint32 // PostgreSQL's pg_class.oid; 0 on MySQL
 	Columns      []Column
+	// Heirs are the tables whose rows are read with this one's, at any depth
+	// (PostgreSQL: partitions and tables that inherit), by OID, rising. They
+	// have all of Columns, by name, and are followed under this definition: one
+	// more or one less makes it gone.
+	Heirs []uint32
+	// Only tells that it is read without its heirs, however many there are.
+	Only bool
+	// Policies says which row-level security policies stand on the table
+	// (PoliciesSQL); "" while none counts.
+	Policies string
+}
+
+// stores tells whether rows of the table with an OID are this one's.
+func (s *TableSpec) stores(oid uint32) bool {
+	if s.OID == oid {
+		return true
+	}
+	_, heir := slices.BinarySearch(s.Heirs, oid)
+	return heir
 }
 
 // Table is a followed table. Its ID belongs to one definition: when the
@@ -204,7 +223,21 @@ type follower interface {
 	key(schema, name string) nameKey
 }
 
-type nameKey struct{ schema, name string }
+// nameKey is what a table is registered under. A table read with its heirs and
+// the same table read without them are two.
+type nameKey struct {
+	schema, name string
+	family       bool
+}
+
+// keyOf is the key of a definition.
+func keyOf(f interface {
+	key(schema, name string) nameKey
+}, spec *TableSpec) nameKey {
+	key := f.key(spec.Schema, spec.Name)
+	key.family = len(spec.Heirs) > 0
+	return key
+}
 
 var errNoFeed = errors.New("the change stream is not followed")
 
@@ -223,7 +256,7 @@ func (t *Tracker) Follow(spec TableSpec) (*Table, error) {
 	if f == nil {
 		return nil, errNoFeed
 	}
-	key := f.key(spec.Schema, spec.Name)
+	key := keyOf(f, &spec)
 	if tb := t.known(key, &spec); tb != nil {
 		return tb, nil
 	}
@@ -260,7 +293,7 @@ func (t *Tracker) known(key nameKey, spec *TableSpec) *Table {
 }
 
 func sameSpec(a, b *TableSpec) bool {
-	return a.OID == b.OID && slices.Equal(a.Columns, b.Columns)
+	return a.OID == b.OID && a.Only == b.Only && a.Policies == b.Policies && slices.Equal(a.Columns, b.Columns) && slices.Equal(a.Heirs, b.Heirs)
 }
 
 // ShapeOf registers a shape of a followed table; the same specification gives

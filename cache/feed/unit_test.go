@@ -31,7 +31,7 @@ func newBench(t *testing.T) *bench {
 	b.tracker = NewTracker(b.store)
 	b.tracker.attach(b)
 	b.applier = &applier{marks: b.store, tracker: b.tracker, log: slog.New(slog.DiscardHandler),
-		onSchema: func(s, n string) { b.told = append(b.told, nameKey{s, n}) },
+		onSchema: func(s, n string) { b.told = append(b.told, nameKey{schema: s, name: n}) },
 		onProven: func(ticket uint64, _ int64) { b.proven = ticket }}
 	t.Cleanup(func() { b.store.check(t) })
 	return b
@@ -39,7 +39,7 @@ func newBench(t *testing.T) *bench {
 
 func (b *bench) vet(*TableSpec) error            { return nil }
 func (b *bench) wake()                           {}
-func (b *bench) key(schema, name string) nameKey { return nameKey{schema, name} }
+func (b *bench) key(schema, name string) nameKey { return nameKey{schema: schema, name: name} }
 
 func (b *bench) table(name string, columns int) *Table {
 	b.t.Helper()
@@ -98,7 +98,7 @@ func TestMarksOfRandomChanges(t *testing.T) {
 		}
 		images := partly(rng, kind, before[:], after[:])
 		tx.begin()
-		f := tx.view.byName[nameKey{"s", "t"}]
+		f := tx.view.byName[nameKey{schema: "s", name: "t"}]
 		if !tx.wantsRows(f, kind) {
 			t.Fatal("rows of a followed table are not wanted")
 		}
@@ -351,7 +351,7 @@ func TestOldDefinitionsAreMarked(t *testing.T) {
 		}
 		return b.store.applied
 	}
-	key := nameKey{"s", "t"}
+	key := nameKey{schema: "s", name: "t"}
 	at := step(20, func() { tx.redefine(key) })
 	marked := func(at cache.Position) {
 		t.Helper()

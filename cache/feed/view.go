@@ -12,6 +12,8 @@ import (
 type view struct {
 	byName map[nameKey]*followed
 	byOID  map[uint32]*followed // PostgreSQL
+	// heads are, by OID, the tables with heirs whose rows are stored there.
+	heads map[uint32][]*followed
 }
 
 // followed is one table of a view.
@@ -88,7 +90,7 @@ func (t *Tracker) adopt() {
 	}
 	t.stale = false
 	old := t.view
-	t.view = view{byName: make(map[nameKey]*followed), byOID: make(map[uint32]*followed)}
+	t.view = view{byName: make(map[nameKey]*followed), byOID: make(map[uint32]*followed), heads: make(map[uint32][]*followed)}
 	for key, f := range old.byName {
 		if len(f.old) > 0 || len(f.children) > 0 {
 			t.view.byName[key] = &followed{key: key, old: f.old, children: f.children}
@@ -132,7 +134,7 @@ func (t *Tracker) advance(tb *Table) {
 
 // copied is a view to be changed and put in place of v.
 func (v *view) copied() view {
-	next := view{byName: make(map[nameKey]*followed, len(v.byName)+1), byOID: v.byOID}
+	next := view{byName: make(map[nameKey]*followed, len(v.byName)+1), byOID: v.byOID, heads: v.heads}
 	for key, e := range v.byName {
 		next.byName[key] = e
 	}
@@ -158,11 +160,26 @@ func (v *view) entry(key nameKey) *followed {
 
 func (t *Tracker) index(f *followed) {
 	if f.table != nil && f.table.Spec.OID != 0 {
-		t.view.byOID[f.table.Spec.OID] = f
+		t.indexAs(f, &f.table.Spec, true)
 	}
 	for _, r := range f.old {
-		if oid := r.table.Spec.OID; oid != 0 && t.view.byOID[oid] == nil {
-			t.view.byOID[oid] = f
+		if r.table.Spec.OID != 0 {
+			t.indexAs(f, &r.table.Spec, false)
+		}
+	}
+}
+
+// indexAs finds f by where the rows of one of its definitions are stored.
+func (t *Tracker) indexAs(f *followed, spec *TableSpec, current bool) {
+	if len(spec.Heirs) == 0 {
+		if current || t.view.byOID[spec.OID] == nil {
+			t.view.byOID[spec.OID] = f
+		}
+		return
+	}
+	for _, oid := range append([]uint32{spec.OID}, spec.Heirs...) {
+		if !slices.Contains(t.view.heads[oid], f) {
+			t.view.heads[oid] = append(t.view.heads[oid], f)
 		}
 	}
 }
@@ -182,7 +199,7 @@ func (t *Tracker) retire(key nameKey, tb *Table) {
 	f := &followed{key: key, children: old.children, old: append(slices.Clone(old.old),
 		retired{table: tb, shapes: slices.Clone(tb.shapes), until: time.Now().Add(retireFor)})}
 	next := t.view.copied()
-	next.byOID = make(map[uint32]*followed)
+	next.byOID, next.heads = make(map[uint32]*followed), make(map[uint32][]*followed)
 	next.byName[key] = f
 	next.bluntTo(key)
 	t.view = next
@@ -275,7 +292,7 @@ func (t *Tracker) expired(now time.Time) []retired {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var out []retired
-	next := view{byName: make(map[nameKey]*followed, len(t.view.byName)), byOID: t.view.byOID}
+	next := view{byName: make(map[nameKey]*followed, len(t.view.byName)), byOID: t.view.byOID, heads: t.view.heads}
 	for key, f := range t.view.byName {
 		keep := f.old[:0:0]
 		for _, r := range f.old {

@@ -158,7 +158,7 @@ func (w *walker) table(n *ast.TableName) {
 	if n.TableSample != nil || n.AsOf != nil {
 		w.analysis.Refuse("a sample or an older version of a table")
 	}
-	w.analysis.AddTable(query.Name{Schema: n.Schema.O, Name: n.Name.O})
+	w.analysis.AddTable(query.Name{Schema: n.Schema.O, Name: n.Name.O}, false)
 }
 
 // variable notes a user or system variable.

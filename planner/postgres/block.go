@@ -197,7 +197,7 @@ func (b *builder) table(v *pg.RangeVar, leaf *query.Node) {
 		return
 	}
 	leaf.Table = slices.IndexFunc(b.analysis.Tables, func(t query.Table) bool {
-		return t.Name == query.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()}
+		return t.Name == query.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()} && t.Only == !v.GetInh()
 	})
 	if leaf.Table < 0 {
 		b.lost = true

@@ -195,7 +195,7 @@ func (w *walker) table(v *pg.RangeVar) {
 	if v.GetRelpersistence() == "t" || v.GetSchemaname() == "pg_temp" {
 		w.analysis.Refuse("a temporary table")
 	}
-	w.analysis.AddTable(query.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()})
+	w.analysis.AddTable(query.Name{Schema: v.GetSchemaname(), Name: v.GetRelname()}, !v.GetInh())
 }
 
 // goesBy is the name that qualifies a FROM item's columns.

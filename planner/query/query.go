@@ -131,19 +131,22 @@ func (n Name) String() string {
 // Table is a table that the statement reads.
 type Table struct {
 	Name
+	// Only tells that it is read without the tables that inherit from it
+	// (PostgreSQL).
+	Only bool
 	// Uses counts how often it stands in the statement.
 	Uses int
 }
 
 // AddTable notes one more use of a table and returns its index.
-func (a *Analysis) AddTable(n Name) int {
+func (a *Analysis) AddTable(n Name, only bool) int {
 	for i := range a.Tables {
-		if a.Tables[i].Name == n {
-			a.Tables[i].Uses++
+		if t := &a.Tables[i]; t.Name == n && t.Only == only {
+			t.Uses++
 			return i
 		}
 	}
-	a.Tables = append(a.Tables, Table{Name: n, Uses: 1})
+	a.Tables = append(a.Tables, Table{Name: n, Only: only, Uses: 1})
 	return len(a.Tables) - 1
 }
 
