@@ -17,15 +17,27 @@ type builtins struct {
 	types      map[string]bool
 }
 
-// extras are what users and extensions added. The value tells whether one of
-// them takes built-in types alone, so that a call on built-in types may mean it.
+// extras are what users and extensions added.
 type extras struct {
-	functions, operators map[string]bool
+	functions, operators map[string]added
 	// types tells of each name whether only enums go by it, whose input runs
 	// nothing that a user wrote.
 	types map[string]bool
-	// casts tells of an implicit cast between built-in types.
-	casts bool
+	// casts tells of an implicit cast between built-in types, casts to added ones
+	// of one from a built-in type to another.
+	casts, castsIn bool
+}
+
+// added tells of all that users added under one name which operands they may
+// have. A type is confined if no value of a built-in type comes to it but by a
+// cast that is asked for: base types, enums and ranges, while there is no
+// implicit cast (extras.castsIn). Domains, arrays and records are not.
+type added struct {
+	// plain: some take no confined type.
+	plain bool
+	// openLeft and openRight: some take one that is not confined on that side;
+	// for functions, among their arguments (both are alike).
+	openLeft, openRight bool
 }
 
 func (k *catalog) builtIn(ctx context.Context) (*once[builtins], error) {
@@ -53,50 +65,93 @@ func (k *catalog) builtIn(ctx context.Context) (*once[builtins], error) {
 func (k *catalog) added(ctx context.Context) (*once[extras], error) {
 	return load(ctx, k, func() *once[extras] { return k.extras }, func(o *once[extras]) { k.extras = o },
 		func(ctx context.Context) (e extras, err error) {
-			rows, err := k.query(ctx, 3, `SELECT 'f', p.proname, bool_or(NOT EXISTS (SELECT FROM unnest(p.proargtypes) a (t) WHERE a.t >= 16384))
-				FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 GROUP BY p.proname
-				UNION ALL SELECT 'o', o.oprname, bool_or(o.oprleft < 16384 AND o.oprright < 16384)
-				FROM pg_catalog.pg_operator o WHERE o.oid >= 16384 GROUP BY o.oprname
-				UNION ALL SELECT 't', t.typname, bool_and(t.typtype = 'e') FROM pg_catalog.pg_type t WHERE t.oid >= 16384 GROUP BY t.typname
-				UNION ALL SELECT 'c', 'cast', true FROM pg_catalog.pg_cast c WHERE c.oid >= 16384 AND c.castcontext <> 'e'
-				AND c.castsource < 16384 AND c.casttarget < 16384`)
+			rows, err := k.query(ctx, 5, addedSQL)
 			if err != nil {
 				return e, err
 			}
-			e = extras{functions: make(map[string]bool), operators: make(map[string]bool), types: make(map[string]bool)}
+			e = extras{functions: make(map[string]added), operators: make(map[string]added), types: make(map[string]bool)}
 			for _, r := range rows {
-				name, plain := text(r[1]), strings.HasPrefix(text(r[2]), "t")
+				is := func(i int) bool { return strings.HasPrefix(text(r[i]), "t") }
+				name, of := text(r[1]), added{plain: is(2), openLeft: is(3), openRight: is(4)}
 				switch text(r[0]) {
 				case "f":
-					e.functions[name] = plain
+					e.functions[name] = of
 				case "o":
-					e.operators[name] = plain
+					e.operators[name] = of
 				case "t":
-					e.types[name] = plain
+					e.types[name] = is(2)
 				case "c":
 					e.casts = true
+				case "i":
+					e.castsIn = true
 				}
 			}
 			return e, nil
 		})
 }
 
-// shadows tells whether a call by this name may mean something that is not
-// built in. foreign tells that values of added types are about.
-func shadows(added map[string]bool, name string, foreign bool) bool {
-	plain, ok := added[name]
-	return ok && (plain || foreign)
+// addedSQL lists what extras has. confined are the types that are (see added).
+const addedSQL = `WITH confined (oid) AS (SELECT t.oid FROM pg_catalog.pg_type t
+		WHERE t.oid >= 16384 AND t.typtype IN ('b', 'e', 'r', 'm') AND t.typcategory <> 'A'),
+	takes (name, bound, open) AS (SELECT p.proname,
+		EXISTS (SELECT FROM pg_catalog.unnest(p.proargtypes) a (t) WHERE a.t IN (SELECT c.oid FROM confined c)),
+		EXISTS (SELECT FROM pg_catalog.unnest(p.proargtypes) a (t) WHERE a.t NOT IN (SELECT c.oid FROM confined c))
+		FROM pg_catalog.pg_proc p WHERE p.oid >= 16384)
+	SELECT 'f', t.name::text, bool_or(NOT t.bound), bool_or(t.open), bool_or(t.open) FROM takes t GROUP BY t.name
+	UNION ALL SELECT 'o', o.oprname::text, bool_or(l.oid IS NULL AND r.oid IS NULL), bool_or(l.oid IS NULL), bool_or(r.oid IS NULL)
+		FROM pg_catalog.pg_operator o LEFT JOIN confined l ON l.oid = o.oprleft LEFT JOIN confined r ON r.oid = o.oprright
+		WHERE o.oid >= 16384 GROUP BY o.oprname
+	UNION ALL SELECT 't', t.typname::text, bool_and(t.typtype = 'e'), false, false FROM pg_catalog.pg_type t WHERE t.oid >= 16384 GROUP BY t.typname
+	UNION ALL SELECT CASE WHEN c.casttarget < 16384 THEN 'c' ELSE 'i' END, 'cast', true, false, false FROM pg_catalog.pg_cast c
+		WHERE c.oid >= 16384 AND c.castcontext <> 'e' AND c.castsource < 16384 AND (c.casttarget < 16384 OR c.castcontext = 'i')`
+
+// vouching is what a statement's functions, types and operators are held to.
+type vouching struct {
+	builtins *builtins
+	extras   *extras
+	// foreign tells that values of added types are about.
+	foreign bool
+	// builtIn tells whether a column is of a built-in type, whichever of the
+	// statement's tables it is of.
+	builtIn func(query.Column) bool
+}
+
+// typed tells whether an operand is of a built-in type.
+func (v *vouching) typed(o *query.Operand) bool {
+	if o.Kind != query.Typed {
+		return false
+	}
+	for _, c := range o.Columns {
+		if !v.builtIn(c) {
+			return false
+		}
+	}
+	return true
+}
+
+// mayBe tells whether a call may mean something that was added under its name.
+// What takes a confined type where a value of a built-in type stands is no
+// candidate: the server looks for an implicit conversion and finds none
+// (manual, 10.2 and 10.3).
+func (v *vouching) mayBe(of added, left, right *query.Operand) bool {
+	switch {
+	case of.plain || v.extras.castsIn:
+		return true
+	case !v.foreign:
+		return false
+	}
+	return !(!of.openLeft && v.typed(left) || !of.openRight && v.typed(right))
 }
 
 // vouch checks the functions, types and operators of a statement against the
 // catalog: it classifies the statement and says why it is not cacheable.
-func vouch(a *query.Analysis, b *builtins, e *extras, foreign bool) {
-	for _, f := range a.Functions {
-		vouchFunction(a, f, b, e, foreign)
+func (v *vouching) vouch(a *query.Analysis) {
+	for i := range a.Functions {
+		v.function(a, &a.Functions[i])
 	}
 	for _, t := range a.Types {
-		isEnum, isAdded := e.types[t.Name]
-		if (t.Schema == "" || t.Schema == "pg_catalog") && b.types[t.Name] && !(t.Schema == "" && isAdded) {
+		isEnum, isAdded := v.extras.types[t.Name]
+		if (t.Schema == "" || t.Schema == "pg_catalog") && v.builtins.types[t.Name] && !(t.Schema == "" && isAdded) {
 			continue
 		}
 		if !isEnum {
@@ -104,20 +159,22 @@ func vouch(a *query.Analysis, b *builtins, e *extras, foreign bool) {
 		}
 		a.Refuse("the type " + t.String() + " is not built in")
 	}
-	for _, o := range a.Operators {
-		if shadows(e.operators, o, foreign) {
+	for i := range a.Operators {
+		o := &a.Operators[i]
+		if of, ok := v.extras.operators[o.Name]; ok && v.mayBe(of, &o.Left, &o.Right) {
 			a.Class = a.Class.Worse(query.ClassOther)
-			a.Refuse("the operator " + o + " may be one that is not built in")
+			a.Refuse("the operator " + o.Name + " may be one that is not built in")
 		}
 	}
-	if e.casts {
+	if v.extras.casts {
 		a.Refuse("an implicit cast between built-in types was added to the database")
 	}
 }
 
-func vouchFunction(a *query.Analysis, f query.Function, b *builtins, e *extras, foreign bool) {
-	volatility, known := b.volatility[f.Name.Name]
-	if f.Schema != "" && f.Schema != "pg_catalog" || !known || f.Schema == "" && shadows(e.functions, f.Name.Name, foreign) {
+func (v *vouching) function(a *query.Analysis, f *query.Function) {
+	volatility, known := v.builtins.volatility[f.Name.Name]
+	of, isAdded := v.extras.functions[f.Name.Name]
+	if f.Schema != "" && f.Schema != "pg_catalog" || !known || f.Schema == "" && isAdded && v.mayBe(of, &f.Typed, &f.Typed) {
 		a.Class = a.Class.Worse(query.ClassOther)
 		a.Refuse("the function " + f.Name.String() + " is not built in")
 		return

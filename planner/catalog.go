@@ -66,6 +66,10 @@ type relation struct {
 	// definition is the query that a view stands for, as the server writes it
 	// out; "" for what is no view.
 	definition string
+	// policies are the conditions of row-level security by which rows are shown;
+	// shielded tells that some hold (PostgreSQL).
+	policies []string
+	shielded bool
 	// only is the same table without its heirs; nil if it has none (PostgreSQL).
 	only *relation
 
@@ -81,6 +85,8 @@ type column struct {
 	// generated columns may be missing from row images.
 	generated bool
 	clock     clock
+	// builtIn tells that the type came with the server (PostgreSQL).
+	builtIn bool
 }
 
 // clock says how a column's values stand to time.

@@ -22,8 +22,8 @@ func postgresString(s string) string {
 // postgresTables looks up all relations of one name, in every schema.
 func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, error) {
 	return k.lookup(ctx, "\x00"+name, func(ctx context.Context) ([]*relation, error) {
-		rows, err := k.query(ctx, 13, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, c.relrowsecurity,
-			`+heirsSQL+`, `+feed.PoliciesSQL+`, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
+		rows, err := k.query(ctx, 13, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, `+feed.PoliciesSQL+`,
+			`+heirsSQL+`, n.oid, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
 			t.typtype, coalesce(co.collisdeterministic, true)
 			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
@@ -42,7 +42,7 @@ func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, er
 			}
 			if len(out) == 0 || out[len(out)-1].spec.OID != uint32(oid) {
 				r := &relation{schema: text(row[0]), name: name, reason: postgresReason(row, oid)}
-				r.spec = feed.TableSpec{Schema: r.schema, Name: name, OID: uint32(oid), Policies: text(row[6])}
+				r.spec = feed.TableSpec{Schema: r.schema, Name: name, OID: uint32(oid), Policies: text(row[4])}
 				if err := r.addHeirs(text(row[5])); err != nil {
 					return nil, err
 				}
@@ -56,6 +56,9 @@ func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, er
 		}
 		for _, r := range out {
 			r.index(false)
+			if err := k.postgresPolicies(ctx, r); err != nil {
+				return nil, err
+			}
 			r.part()
 			if err := k.postgresView(ctx, r); err != nil {
 				return nil, err
@@ -87,7 +90,6 @@ const aView = "a view whose definition cannot be read"
 
 func postgresReason(row []*string, oid uint64) string {
 	schema := text(row[0])
-	isTrue := func(i int) bool { return text(row[i]) == "t" || text(row[i]) == "true" }
 	switch kind := text(row[2]); {
 	case oid < firstUserOID || schema == "pg_catalog" || schema == "information_schema":
 		return "a system table"
@@ -103,8 +105,6 @@ func postgresReason(row []*string, oid uint64) string {
 		return "an unlogged table, whose changes are not in the log"
 	case text(row[3]) != "p":
 		return "a temporary table"
-	case isTrue(4):
-		return "it has row level security"
 	}
 	return ""
 }
@@ -140,7 +140,8 @@ func (r *relation) part() {
 	if len(r.spec.Heirs) == 0 || r.reason != "" && len(r.spec.Heirs) <= feed.MaxHeirs {
 		return
 	}
-	r.only = &relation{schema: r.schema, name: r.name, columns: r.columns, byName: r.byName, spec: r.spec, foreign: r.foreign}
+	r.only = &relation{schema: r.schema, name: r.name, columns: r.columns, byName: r.byName, spec: r.spec, foreign: r.foreign,
+		policies: r.policies, shielded: r.shielded}
 	r.only.spec.Heirs, r.only.spec.Only = nil, true
 }
 
@@ -152,7 +153,7 @@ func (r *relation) addPostgresColumn(row []*string) error {
 		return err
 	}
 	isTrue := func(i int) bool { return text(row[i]) == "t" || text(row[i]) == "true" }
-	c := column{name: text(row[0]), generated: isTrue(3)}
+	c := column{name: text(row[0]), generated: isTrue(3), builtIn: oid < firstUserOID}
 	if !c.generated {
 		c.compare.Kind = canon.PostgresKind(uint32(oid), isTrue(5))
 	}

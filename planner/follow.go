@@ -247,10 +247,16 @@ func (r *resolver) textOnly() {
 // reads returns the ordinals of the columns that are read, nil for all. A
 // generated column is read through others, so it stands for all.
 func (r *resolver) reads(rel *relation, p *narrow.Reference) []int {
-	if p.All || slices.ContainsFunc(p.Reads, func(i int) bool { return rel.columns[i].generated }) {
+	read := p.Reads
+	if columns, ok := r.policed[rel]; ok {
+		read = slices.Concat(read, columns)
+		slices.Sort(read)
+		read = slices.Compact(read)
+	}
+	if p.All || slices.ContainsFunc(read, func(i int) bool { return rel.columns[i].generated }) {
 		return nil
 	}
-	return p.Reads
+	return read
 }
 
 // names lists some columns of a relation.

@@ -25,6 +25,8 @@ type resolver struct {
 	// were met for one statement.
 	views  map[*relation]*resolver
 	viewed *int
+	// policed are the columns that the policies of a table read.
+	policed map[*relation][]int
 }
 
 // resolve completes a template with what the catalog says. What it cannot
@@ -188,7 +190,7 @@ func (r *resolver) postgres(ctx context.Context, declared []uint32) {
 		var e *once[extras]
 		if e, err = k.added(ctx); err == nil {
 			r.rely(&e.fact)
-			vouch(a, &b.value, &e.value, r.foreign)
+			r.vouching(&b.value, &e.value).vouch(a)
 		}
 	}
 	if err != nil {
@@ -201,6 +203,26 @@ func (r *resolver) postgres(ctx context.Context, declared []uint32) {
 			a.Refuse("a parameter of a type whose meaning is in the catalog")
 		}
 	}
+}
+
+func (r *resolver) vouching(b *builtins, e *extras) *vouching {
+	return &vouching{builtins: b, extras: e, foreign: r.foreign, builtIn: r.builtIn}
+}
+
+// builtIn tells whether every column of a name in the statement's tables is of a
+// built-in type, and there is one.
+func (r *resolver) builtIn(c query.Column) bool {
+	found := false
+	for _, rels := range r.tables {
+		for _, rel := range rels {
+			if i, ok := rel.byName[c.Name]; ok {
+				if found = true; !rel.columns[i].builtIn {
+					return false
+				}
+			}
+		}
+	}
+	return found
 }
 
 // registered tells whether an OID is one of the reg… types (pg_type.dat),
@@ -243,6 +265,11 @@ func (r *resolver) lookup(ctx context.Context) error {
 			r.foreign = r.foreign || rel.foreign
 			if rel.reason != "" {
 				a.Refuse(rel.String() + ": " + rel.reason)
+			}
+			if rel.shielded {
+				if err := r.police(ctx, rel); err != nil {
+					return err
+				}
 			}
 		}
 	}

@@ -16,6 +16,7 @@ func (g *gen) prologue() {
 	g.setup("CREATE TYPE mood AS ENUM ('sad', 'ok', 'Happy')")
 	g.setup("CREATE COLLATION insensitive (provider = icu, locale = 'und-u-ks-level2', deterministic = false)")
 	g.setup("DO $$ BEGIN CREATE ROLE " + readerName + "; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+	g.setup("ALTER ROLE " + readerName + " NOBYPASSRLS")
 	g.setup("GRANT USAGE ON SCHEMA %s, %s TO %s", schemaName, frontName, readerName)
 	for _, schema := range []string{schemaName, frontName} {
 		g.setup("ALTER DEFAULT PRIVILEGES IN SCHEMA %s GRANT SELECT ON TABLES TO %s", schema, readerName)
@@ -30,7 +31,7 @@ func (g *gen) prologue() {
 // dropRare takes the types that are not built in out of most rounds: operators
 // of an extension are looked at with suspicion everywhere.
 func (g *gen) dropRare() {
-	if g.chance(15) {
+	if g.seldom(15, "extension") {
 		g.setup("CREATE EXTENSION citext")
 		g.setup("CREATE DOMAIN positive AS integer CHECK (value > 0)")
 		return
@@ -60,14 +61,19 @@ func (g *gen) extras() {
 	if g.chance(30) {
 		g.view(pick(g, tables))
 	}
-	if !g.d.mysql && g.chance(12) {
+	if !g.d.mysql && g.seldom(12, "families") {
 		g.inherit(pick(g, tables))
 	}
-	if !g.d.mysql && g.chance(12) {
+	if !g.d.mysql && g.seldom(12, "frozen") {
 		g.materialized(pick(g, tables))
 	}
-	if g.chance(20) {
+	if g.seldom(20, "families") {
 		g.partitioned()
+	}
+	if !g.d.mysql && g.seldom(10, "policies") {
+		for _, t := range some(g, g.base(), 1+g.rng.IntN(3)) {
+			g.shield(t)
+		}
 	}
 }
 
@@ -145,6 +151,11 @@ func (g *gen) partitioned() {
 	g.setup("CREATE TABLE parts_0 PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (6010)")
 	g.setup("CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (6010) TO (6020)")
 	g.setup("CREATE TABLE parts_2 PARTITION OF parts DEFAULT")
+	for i := range 3 {
+		if g.chance(40) {
+			g.setup("ALTER TABLE parts_%d REPLICA IDENTITY FULL", i)
+		}
+	}
 	g.fill(t, 30)
 	for i, first := range []int64{5000, 6010, 8000} {
 		if g.chance(50) {

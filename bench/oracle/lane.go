@@ -65,6 +65,9 @@ func (l *lane) settings() error {
 
 func (l *lane) setting() string {
 	mysql := l.stage.r.d.mysql
+	if l.n > 0 && l.stage.r.cfg.Focus == "policies" {
+		return "SET ROLE " + readerName
+	}
 	switch l.n % 4 {
 	case 1:
 		if mysql {

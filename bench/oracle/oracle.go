@@ -34,6 +34,10 @@ type Config struct {
 	Noise int
 	// Most differences before the run ends; 0: 10.
 	Most int
+	// Focus puts one thing into every round and its writes: families (PostgreSQL's
+	// partitions and heirs), policies, extension (citext's operators) or frozen
+	// (materialized views); "": all by chance.
+	Focus string
 	// Brief leaves out the search for a small reproduction.
 	Brief bool
 	Out   io.Writer
@@ -127,7 +131,7 @@ func (r *runner) done() bool {
 // draw makes the round's script; the same seed, round and dialect give the
 // same one.
 func (r *runner) draw(round int) *script {
-	g := &gen{rng: rand.New(rand.NewPCG(r.cfg.Seed, uint64(round))), d: r.d}
+	g := &gen{rng: rand.New(rand.NewPCG(r.cfg.Seed, uint64(round))), d: r.d, focus: r.cfg.Focus}
 	g.schema()
 	for range 4 {
 		g.out.slow = append(g.out.slow, g.slow())

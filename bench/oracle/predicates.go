@@ -8,6 +8,7 @@ import (
 // named is a table in a FROM clause.
 type named struct {
 	alias string
+	only  string // "ONLY ": without heirs
 	*table
 }
 
@@ -52,9 +53,15 @@ func (b *builder) as(t *table) named {
 	return named{alias: string(rune('a' + (b.last-1)%26)), table: t}
 }
 
-func (b *builder) anyTable() named { return b.as(pick(b.gen, b.tables)) }
+func (b *builder) anyTable() named {
+	t := b.as(pick(b.gen, b.tables))
+	if !b.d.mysql && t.over == nil && (t.name == "parts" || b.hasHeir(t.table)) && b.chance(15) {
+		t.only = "ONLY "
+	}
+	return t
+}
 
-func (t named) from() string                { return t.name + " " + t.alias }
+func (t named) from() string                { return t.only + t.name + " " + t.alias }
 func (t named) dot(c *column) string        { return t.alias + "." + c.name }
 func (t named) n() string                   { return t.alias + ".n" }
 func (b *builder) eqColumn(t named) *column { return pick(b.gen, t.of(0)) }

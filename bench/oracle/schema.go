@@ -43,6 +43,7 @@ type table struct {
 	inherits *table // PostgreSQL: the table whose reads show this one's rows
 	over     *table // what a view selects from; nil for a table
 	frozen   bool   // a materialized view
+	shielded bool   // it has policies for the reader
 	spare    int    // columns added by ADD COLUMN and not dropped yet
 	rows     int64  // values of n drawn so far
 	first    int64  // n of its first row
@@ -70,9 +71,13 @@ type gen struct {
 	// functions: there are twice(integer), which is immutable, and tally(),
 	// which reads t0.
 	functions bool
+	focus     string // Config.Focus
 }
 
 func (g *gen) chance(percent int) bool { return g.rng.IntN(100) < percent }
+
+// seldom is chance, but certain when the run is about it.
+func (g *gen) seldom(percent int, what string) bool { return g.chance(percent) || g.focus == what }
 
 func pick[T any](g *gen, from []T) T { return from[g.rng.IntN(len(from))] }
 
@@ -175,7 +180,7 @@ func (g *gen) refer(t, parent *table) {
 func (g *gen) drawKind(want trait) *kind {
 	for {
 		k := pick(g, g.d.kinds)
-		if k.is(want) && (!k.rare || g.chance(10)) {
+		if k.is(want) && (!k.rare || g.seldom(10, "extension")) {
 			return k
 		}
 	}

@@ -74,6 +74,8 @@ var writeKinds = []struct {
 	{"prepared", 4, (*gen).prepared},
 	{"hidden", 4, (*gen).hidden},
 	{"ddl", 8, (*gen).ddl},
+	{"policies", 2, (*gen).policies},
+	{"family", 3, (*gen).family},
 }
 
 // write draws a write; some come as two, with a check between.
@@ -84,6 +86,12 @@ func (g *gen) write() {
 	}
 	for {
 		n := g.rng.IntN(total)
+		switch {
+		case g.focus == "families" && g.chance(35):
+			n = total - 1 // the last
+		case g.focus == "policies" && g.chance(25):
+			n = total - 4 // the one before
+		}
 		for _, k := range writeKinds {
 			if n -= k.weight; n >= 0 {
 				continue
@@ -317,7 +325,7 @@ func (g *gen) updateJoin() []step {
 		return nil
 	}
 	b := &builder{gen: g, deep: 2}
-	a, o := named{"x", x}, named{"y", y}
+	a, o := named{alias: "x", table: x}, named{alias: "y", table: y}
 	c := g.assignable(x)
 	if g.d.mysql {
 		set := fmt.Sprintf("x.%s = %s", c.name, g.value(c))
@@ -336,7 +344,7 @@ func (g *gen) deleteJoin() []step {
 		return nil
 	}
 	b := &builder{gen: g, deep: 2}
-	a, o := named{"x", x}, named{"y", y}
+	a, o := named{alias: "x", table: x}, named{alias: "y", table: y}
 	on := fmt.Sprintf("%s AND x.n IN (%s, %s)", b.link(a, o), g.someN(x), g.someN(x))
 	if g.d.mysql {
 		return one("DELETE %s FROM %s x JOIN %s y ON %s", pick(g, []string{"x", "x, y"}), x.name, y.name, on)

@@ -282,9 +282,9 @@ func (g *gen) policy() []step {
 	}
 	below := func() int { return 1 + g.rng.IntN(3) }
 	g.out.writes = append(g.out.writes,
-		write{kind: "ddl", steps: one("ALTER TABLE %s ENABLE ROW LEVEL SECURITY; CREATE POLICY some ON %s USING (u < %d)", t.name, t.name, below())},
-		write{kind: "ddl", steps: one("ALTER POLICY some ON %s USING (u > %d)", t.name, below())})
-	return one("DROP POLICY some ON %s; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", t.name, t.name)
+		write{kind: "ddl", steps: one("ALTER TABLE %s ENABLE ROW LEVEL SECURITY; CREATE POLICY few ON %s USING (u < %d)", t.name, t.name, below())},
+		write{kind: "ddl", steps: one("ALTER POLICY few ON %s USING (u > %d)", t.name, below())})
+	return one("DROP POLICY few ON %s; ALTER TABLE %s DISABLE ROW LEVEL SECURITY", t.name, t.name)
 }
 
 // refunction gives a function another body.

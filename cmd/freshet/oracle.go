@@ -62,6 +62,7 @@ after the other, and Freshet before it.`,
 	flags.BoolVar(&f.cfg.Linearizable, "linearizable", false, "serve at that level, and check as soon as a write has returned")
 	flags.IntVar(&f.cfg.Reads, "reads", 0, "statements of a round's working set (default 200)")
 	flags.IntVar(&f.cfg.Writes, "writes", 0, "writes of a round (default 30)")
+	flags.StringVar(&f.cfg.Focus, "focus", "", "what to have in every round: families, policies, extension or frozen (PostgreSQL)")
 	flags.IntVar(&f.cfg.Lanes, "lanes", 0, "pairs of sessions that check side by side (default 5)")
 	flags.IntVar(&f.cfg.Most, "most", 0, "wrong answers after which a run ends (default 10)")
 	return cmd

@@ -29,23 +29,6 @@ func (w *walker) typeName(v *pg.TypeName) {
 	w.analysis.Types = append(w.analysis.Types, n)
 }
 
-func (w *walker) operator(list []*pg.Node) {
-	if len(list) == 0 {
-		return
-	}
-	n := nameOf(list)
-	if n.Schema != "" && n.Schema != "pg_catalog" {
-		w.analysis.Class = query.ClassOther
-		w.analysis.Refuse("the operator " + n.String() + " is not built in")
-	}
-	for _, seen := range w.analysis.Operators {
-		if seen == n.Name {
-			return
-		}
-	}
-	w.analysis.Operators = append(w.analysis.Operators, n.Name)
-}
-
 // column notes a reference to a column, or to a whole row.
 func (w *walker) column(fields []*pg.Node) {
 	n := nameOf(fields)
@@ -66,6 +49,7 @@ func (w *walker) column(fields []*pg.Node) {
 // of base tables, and those that nothing in the statement names.
 func (w *walker) finish() {
 	w.analysis.Columns = w.columns
+	w.settleOperands()
 	for _, a := range w.attributes {
 		qualifier, name := a[0], a[1]
 		if w.bases[qualifier] && !w.derived[qualifier] || !w.names[name] {

@@ -30,6 +30,10 @@ var (
 // many operators and keywords it has. An error means that the grammar does not
 // know the text, or that it is too large for it.
 func Analyse(sql string, depth, chain int) (*query.Analysis, error) {
+	return parse(sql, depth, chain, false)
+}
+
+func parse(sql string, depth, chain int, policy bool) (*query.Analysis, error) {
 	if len(sql) > MaxBytes || depth > MaxDepth || chain > MaxChain {
 		return nil, ErrTooDeep
 	}
@@ -44,11 +48,11 @@ func Analyse(sql string, depth, chain int) (*query.Analysis, error) {
 	case 0:
 		return &query.Analysis{Class: query.ClassRead, Reason: "the statement is empty"}, nil
 	case 1:
-		return analyse(tree.GetStmts()[0].GetStmt()), nil
+		return analyse(tree.GetStmts()[0].GetStmt(), policy), nil
 	}
 	all := &query.Analysis{Class: query.ClassRead, Reason: "the text has several statements"}
 	for _, s := range tree.GetStmts() {
-		one := analyse(s.GetStmt())
+		one := analyse(s.GetStmt(), policy)
 		all.Class = all.Class.Worse(one.Class)
 		all.CreatesTemp = all.CreatesTemp || one.CreatesTemp
 		all.ReadsSession = all.ReadsSession || one.ReadsSession
@@ -57,8 +61,8 @@ func Analyse(sql string, depth, chain int) (*query.Analysis, error) {
 	return all, nil
 }
 
-func analyse(stmt *pg.Node) *query.Analysis {
-	w := &walker{analysis: &query.Analysis{Class: query.ClassRead}}
+func analyse(stmt *pg.Node, policy bool) *query.Analysis {
+	w := &walker{analysis: &query.Analysis{Class: query.ClassRead}, policy: policy}
 	if sel := stmt.GetSelectStmt(); sel != nil {
 		w.node(stmt)
 		w.finish()

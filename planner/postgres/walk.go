@@ -20,9 +20,12 @@ type walker struct {
 	// bases are the names by which base tables go, derived those of other
 	// FROM items.
 	bases, derived map[string]bool
-	attributes     [][2]string // qualifier, name
+	anyDerived     bool            // there are FROM items that are no base tables
+	renamed        map[string]bool // names that aliases give columns
+	attributes     [][2]string     // qualifier, name
 	columns        []string
-	named          int // how many references to columns
+	named          int  // how many references to columns
+	policy         bool // it may ask who the user is
 }
 
 func (w *walker) node(n *pg.Node) {
@@ -71,13 +74,19 @@ func (w *walker) leaf(v any) {
 	case *pg.RangeVar:
 		w.table(v)
 	case *pg.RangeSubselect:
+		w.anyDerived = true
 		w.name(&w.derived, v.GetAlias().GetAliasname())
 	case *pg.RangeFunction:
+		w.anyDerived = true
 		w.name(&w.derived, v.GetAlias().GetAliasname())
 	case *pg.JoinExpr:
+		w.joined(v)
 		w.name(&w.derived, v.GetAlias().GetAliasname())
 	case *pg.Alias:
 		w.strings(v.GetColnames())
+		for _, n := range v.GetColnames() {
+			w.name(&w.renamed, n.GetString_().GetSval())
+		}
 	case *pg.CommonTableExpr:
 		w.strings(v.GetAliascolnames())
 	case *pg.ColumnDef:
@@ -87,7 +96,7 @@ func (w *walker) leaf(v any) {
 	case *pg.FuncCall:
 		name := nameOf(v.GetFuncname())
 		w.name(&w.names, name.Name) // an unnamed select item goes by its function's name
-		a.Functions = append(a.Functions, query.Function{Name: name, Args: len(v.GetArgs())})
+		a.Functions = append(a.Functions, query.Function{Name: name, Args: len(v.GetArgs()), Typed: best(v.GetArgs())})
 		w.functionAsTime(v)
 	case *pg.TypeCast:
 		w.castToTime(v.GetTypeName(), v.GetArg())
@@ -96,6 +105,9 @@ func (w *walker) leaf(v any) {
 	case *pg.TypeName:
 		w.typeName(v)
 	case *pg.SQLValueFunction:
+		if w.policy && tellsUser(v.GetOp()) {
+			return
+		}
 		a.Refuse(valueFunction(v.GetOp()) + " is not the same at every call or for every user")
 	case *pg.ParamRef:
 		w.param(int(v.GetNumber()))
@@ -123,11 +135,15 @@ func (w *walker) leaf(v any) {
 func (w *walker) expression(v any) {
 	switch v := v.(type) {
 	case *pg.A_Expr:
-		w.operator(v.GetName())
+		w.operation(v)
 	case *pg.SubLink:
-		w.operator(v.GetOperName())
+		w.compared(v)
+	case *pg.CaseExpr:
+		w.cases(v)
 	case *pg.SortBy:
-		w.operator(v.GetUseOp())
+		if len(v.GetUseOp()) > 0 {
+			w.operator(v.GetUseOp(), query.Operand{}, query.Operand{})
+		}
 	case *pg.ColumnRef:
 		w.named++
 		w.column(v.GetFields())
@@ -186,6 +202,7 @@ func (w *walker) table(v *pg.RangeVar) {
 	if v.GetSchemaname() == "" {
 		for _, name := range w.ctes {
 			if name == v.GetRelname() {
+				w.anyDerived = true
 				w.name(&w.derived, goesBy(v))
 				return
 			}

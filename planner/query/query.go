@@ -70,7 +70,7 @@ type Analysis struct {
 	// Functions, Types and Operators are those the catalog must vouch for.
 	Functions []Function
 	Types     []Name
-	Operators []string
+	Operators []Operation
 	// Attributes are names selected from a row (`t.x`, `(f()).x`) that are not
 	// named by the statement itself; one that is no column would be a function.
 	Attributes []string
@@ -154,7 +154,33 @@ func (a *Analysis) AddTable(n Name, only bool) int {
 type Function struct {
 	Name
 	Args int
+	// Typed is one of its arguments whose type is known, if there is one.
+	Typed Operand
 }
+
+// Operation is an operator at work. Left is opaque for a prefix operator.
+type Operation struct {
+	Name        string
+	Left, Right Operand
+}
+
+// Operand is what is known of an operand's type before any catalog was asked.
+type Operand struct {
+	Kind OperandKind
+	// Columns are those that the type hangs on: it is a built-in one if all of
+	// theirs are, provided that all functions, operators and types that the
+	// statement names are built in.
+	Columns []Column
+}
+
+// OperandKind orders operands by how much is known.
+type OperandKind uint8
+
+const (
+	Opaque  OperandKind = iota
+	Literal             // a literal or parameter, which takes its type from what stands beside it
+	Typed               // see Operand.Columns
+)
 
 // Source is one compared parameter.
 type Source struct {
