@@ -96,7 +96,7 @@ func postgresReason(row []*string, oid uint64) string {
 	case kind == "v":
 		return aView
 	case kind == "m":
-		return "a materialized view, which is not followed yet"
+		return "a materialized view: REFRESH … CONCURRENTLY changes it without a trace in the log or the catalog"
 	case kind == "f":
 		return "a foreign table, whose changes no stream here shows"
 	case kind != "r" && kind != "p":

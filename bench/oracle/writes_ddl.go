@@ -7,6 +7,9 @@ import (
 
 // ddl draws a change of definitions.
 func (g *gen) ddl() []step {
+	if g.focus == "frozen" && g.chance(70) {
+		return append(g.change(), g.refresh()...)
+	}
 	kinds := []func(*gen) []step{(*gen).addColumn, (*gen).addColumn, (*gen).dropColumn, (*gen).dropColumn, (*gen).index, (*gen).swap,
 		(*gen).remake, (*gen).modify, (*gen).moveColumn, (*gen).renameTwice}
 	if g.d.mysql {
@@ -194,7 +197,7 @@ func (g *gen) rowless() []step {
 func (g *gen) review() []step {
 	for _, v := range g.tables {
 		if v.frozen {
-			return one("REFRESH MATERIALIZED VIEW mv")
+			return g.refresh()
 		}
 		if v.name == "v0" {
 			// The columns are those of when it was made.
@@ -202,6 +205,22 @@ func (g *gen) review() []step {
 		}
 	}
 	return nil
+}
+
+// refresh brings a materialized view up to date, sometimes row by row, for which
+// it needs an index.
+func (g *gen) refresh() []step {
+	switch g.rng.IntN(6) {
+	case 0:
+		g.later(one("CREATE UNIQUE INDEX mv_n ON mv (n)"), g.change(), one("REFRESH MATERIALIZED VIEW CONCURRENTLY mv"), g.change(),
+			one("REFRESH MATERIALIZED VIEW CONCURRENTLY mv"))
+		return one("DROP INDEX mv_n")
+	case 1:
+		return append(one("CREATE UNIQUE INDEX mv_n ON mv (n)"), append(one("REFRESH MATERIALIZED VIEW CONCURRENTLY mv"), one("DROP INDEX mv_n")...)...)
+	case 2:
+		g.later(one("REFRESH MATERIALIZED VIEW mv WITH NO DATA"))
+	}
+	return one("REFRESH MATERIALIZED VIEW mv")
 }
 
 // rerefer makes a foreign key anew, with other actions.
