@@ -99,7 +99,12 @@ const (
 	clockOfDay              // without; it may be completed with today's date or offset
 )
 
-func (r *relation) String() string { return r.schema + "." + r.name }
+func (r *relation) String() string {
+	if r.spec.Only {
+		return "ONLY " + r.schema + "." + r.name
+	}
+	return r.schema + "." + r.name
+}
 
 // index fills byName; MySQL's column names ignore case.
 func (r *relation) index(fold bool) {
