@@ -121,6 +121,30 @@ func TestOracle(t *testing.T) {
 	}
 }
 
+// TestFocused has what PostgreSQL knows of families, policies and operators of
+// an extension in every round.
+func TestFocused(t *testing.T) {
+	for _, kind := range []upstream.Kind{upstream.Postgres15, upstream.Postgres18} {
+		for _, focus := range []string{"families", "policies", "extension"} {
+			t.Run(string(kind)+"/"+focus, func(t *testing.T) {
+				if testing.Short() {
+					t.Skip("needs a server")
+				}
+				a := arena(t, kind, program(t))
+				var out strings.Builder
+				report, err := a.Check(context.Background(), Config{Seed: seed(t), Focus: focus, For: 6 * time.Second, Round: -1, Out: &out})
+				if err != nil {
+					t.Fatalf("%v\n%s%s", err, report, out.String())
+				}
+				if report.Differences > 0 || report.Hindered > 0 || report.Checks < leastChecks {
+					t.Errorf("%s%s%s", report, report.Detail(), out.String())
+				}
+				t.Log(report.String())
+			})
+		}
+	}
+}
+
 // TestDrawsTheSame: a seed is a run, on every dialect.
 func TestDrawsTheSame(t *testing.T) {
 	for _, kind := range append([]upstream.Kind{upstream.MariaDB11}, upstream.Kinds...) {

@@ -32,13 +32,14 @@ func (w *write) String() string {
 	return b.String()
 }
 
-// renames tells whether the write gives a name another meaning behind the back of
+// renames tells whether the write gives a name, or who the reader is, another
+// meaning behind the back of
 // statements that PostgreSQL has parsed. It keeps their old meaning until
 // something else makes it look again, on each connection for itself; a client
 // that wants to know prepares again, and so do the lanes.
 func (w *write) renames() bool {
 	return slices.ContainsFunc(w.steps, func(s step) bool {
-		return strings.Contains(s.sql, frontName) || strings.Contains(s.sql, "RENAME VALUE")
+		return strings.Contains(s.sql, frontName) || strings.Contains(s.sql, "RENAME VALUE") || strings.Contains(s.sql, "BYPASSRLS")
 	})
 }
 
