@@ -50,7 +50,11 @@ type linkStatement struct {
 	name        string
 	description []byte // nil until the server has answered
 	private     bool   // belongs to the session that has the link
-	used        uint64
+	// plan is the planner's when it was parsed for the first of its clients: a
+	// server keeps what names meant then, even when another schema has a table of
+	// that name since.
+	plan *planner.Plan
+	used uint64
 }
 
 // maxPrepared bounds the statements kept on one link.
@@ -191,6 +195,10 @@ func (h *handler) onLink(s *statement) (name string, at place) {
 		key += string(binary.LittleEndian.AppendUint64([]byte{0}, h.context))
 		found = ls.prepared[key]
 	}
+	if found != nil && found.plan != s.plan && s.current() && found.sure {
+		h.sendClose(ls, key) // the client parsed it when its names meant what they mean now
+		found = nil
+	}
 	if found != nil && !h.present(&found.presence) {
 		return found.name, placeWaiting
 	}
@@ -285,7 +293,7 @@ func (h *handler) prepare(ls *linkState, key string, s *statement) *linkStatemen
 
 func (h *handler) addPrepared(ls *linkState, key string, s *statement) *linkStatement {
 	ls.nextName++
-	p := &linkStatement{name: h.shared.prefix + strconv.FormatUint(ls.nextName, 36), private: s.own != 0,
+	p := &linkStatement{name: h.shared.prefix + strconv.FormatUint(ls.nextName, 36), private: s.own != 0, plan: s.plan,
 		presence: presence{what: s, batch: h.statements.batch}}
 	ls.useCounter++
 	p.used = ls.useCounter
