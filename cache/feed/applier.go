@@ -2,6 +2,7 @@ package feed
 
 import (
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -67,16 +68,22 @@ func (a *applier) place(raw uint64) cache.Position {
 // transactions before it (MySQL). Whatever was read from the catalog may be
 // older than the stream, so nothing that was registered before stays.
 func (a *applier) start(raw uint64, received *binlog.GTIDSet) {
-	a.begin(raw, received)
+	a.startAt(raw, received, nil)
+}
+
+// startAt is start of a MariaDB replica's log, before which it had received
+// these domains.
+func (a *applier) startAt(raw uint64, received *binlog.GTIDSet, domains map[uint32]uint64) {
+	a.begin(raw, received, maps.Clone(domains))
 	a.everything()
 }
 
-func (a *applier) begin(raw uint64, received *binlog.GTIDSet) {
+func (a *applier) begin(raw uint64, received *binlog.GTIDSet, domains map[uint32]uint64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.run++
 	a.live, a.placed, a.doubted = true, true, false
-	a.ledger.received = received
+	a.ledger.received, a.ledger.domains = received, domains
 	p := a.place(raw)
 	a.marks.SetApplied(p)
 	a.tracker.ended(p)
@@ -169,6 +176,16 @@ func (a *applier) receivedSet() *binlog.GTIDSet {
 		return nil
 	}
 	return a.ledger.received.Clone()
+}
+
+// vouch notes that a standby has replayed the primary's own log up to here.
+func (a *applier) vouch(raw uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if raw > a.ledger.vouched {
+		a.ledger.vouched = raw
+		a.settle()
+	}
 }
 
 // settle publishes what the ledger came to; mu is held.

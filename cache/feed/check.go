@@ -16,12 +16,16 @@ type Finding struct {
 
 // Check says what an upstream has and lacks for its tables to be followed,
 // table by table. An error to connect is a finding too. It changes nothing.
-func Check(ctx context.Context, dsn string) []Finding {
+func Check(ctx context.Context, dsn string) []Finding { return CheckFrom(ctx, dsn, "") }
+
+// CheckFrom is Check for a change stream that is taken from a replica of the
+// upstream; "" takes it from the upstream.
+func CheckFrom(ctx context.Context, dsn, from string) []Finding {
 	switch scheme, _, _ := strings.Cut(dsn, "://"); scheme {
 	case "mysql", "mariadb":
-		return checkMySQL(ctx, dsn)
+		return checkMySQL(ctx, dsn, from)
 	case "postgres", "postgresql":
-		return checkPostgres(ctx, dsn)
+		return checkPostgres(ctx, dsn, from)
 	default:
 		return []Finding{{What: fmt.Sprintf("%q is not a kind of server that can be followed", scheme),
 			Mend: "write the DSN as mysql://user:password@host:3306/database or postgres://user:password@host:5432/database"}}

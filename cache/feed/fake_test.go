@@ -99,6 +99,7 @@ func eventually(t testing.TB, what string, condition func() bool) {
 type rig struct {
 	t       *testing.T
 	server  *upstream.Server
+	from    string // Config.From
 	db      *sql.DB
 	store   *store
 	tracker *Tracker
@@ -110,7 +111,13 @@ type rig struct {
 
 func newRig(t *testing.T, s *upstream.Server) *rig {
 	t.Helper()
-	r := &rig{t: t, server: s, db: s.DB(t), store: newStore()}
+	return newRigFrom(t, s, "")
+}
+
+// newRigFrom takes the change stream from a replica.
+func newRigFrom(t *testing.T, s *upstream.Server, from string) *rig {
+	t.Helper()
+	r := &rig{t: t, server: s, from: from, db: s.DB(t), store: newStore()}
 	r.tracker = NewTracker(r.store)
 	r.open()
 	t.Cleanup(func() {
@@ -133,7 +140,7 @@ func (r *rig) open() {
 			r.t.Log(line)
 		}
 	}}
-	f, err := Open(context.Background(), Config{DSN: r.server.DSN(), Store: r.store, Tracker: r.tracker, Log: slog.New(r.log),
+	f, err := Open(context.Background(), Config{DSN: r.server.DSN(), From: r.from, Store: r.store, Tracker: r.tracker, Log: slog.New(r.log),
 		OnSchemaChange: func(schema, table string) {
 			r.mu.Lock()
 			defer r.mu.Unlock()

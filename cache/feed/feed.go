@@ -28,7 +28,11 @@ import (
 type Config struct {
 	Dialect string // "mysql" (MariaDB too) or "postgres"; "" takes the DSN's scheme
 	DSN     string // mysql://, mariadb://, postgres:// or postgresql://
-	Store   Marks  // a *cache.Store
+	// From is the DSN of a replica of the upstream to take the change stream
+	// from; "" takes it from the upstream itself. Whatever else is asked is
+	// asked of the upstream. It cannot be had together with Synchronous.
+	From    string
+	Store   Marks // a *cache.Store
 	Tracker *Tracker
 	Log     *slog.Logger
 	// ProbeEvery is how often staleness is proven when nobody asks for it;
@@ -120,15 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Feed, error) {
 	f.applier = &applier{marks: cfg.Store, tracker: cfg.Tracker, log: cfg.Log,
 		onSchema: cfg.OnSchemaChange, onProven: f.proven}
 	var err error
-	switch scheme, _, _ := strings.Cut(cfg.DSN, "://"); scheme {
-	case "mysql", "mariadb":
-		f.source, err = newMySQL(f, cfg.DSN)
-	case "postgres", "postgresql":
-		f.source, err = newPostgres(f, cfg.DSN)
-	default:
-		err = fmt.Errorf("feed: %q is not a DSN of a server that can be followed", scheme)
-	}
-	if err != nil {
+	if f.source, err = newSource(f, cfg); err != nil {
 		return nil, err
 	}
 	if err := f.source.check(ctx); err != nil {
@@ -146,6 +142,20 @@ func Open(ctx context.Context, cfg Config) (*Feed, error) {
 		go f.leaseLoop(ctx)
 	}
 	return f, nil
+}
+
+func newSource(f *Feed, cfg Config) (source, error) {
+	if cfg.From != "" && cfg.Synchronous {
+		return nil, errors.New("feed: commits cannot be held back for a stream that comes from a replica")
+	}
+	switch scheme, _, _ := strings.Cut(cfg.DSN, "://"); scheme {
+	case "mysql", "mariadb":
+		return newMySQL(f, cfg.DSN, cfg.From)
+	case "postgres", "postgresql":
+		return newPostgres(f, cfg.DSN, cfg.From)
+	default:
+		return nil, fmt.Errorf("feed: %q is not a DSN of a server that can be followed", scheme)
+	}
 }
 
 // Close stops following and takes away what the feed left on the upstream.
@@ -284,6 +294,8 @@ type Status struct {
 	LastErrorAt  time.Time
 	Publication  string // PostgreSQL
 	Slot         string // PostgreSQL
+	From         string // host:port that the change stream comes from
+	Replica      bool   // that is a replica of the upstream
 
 	Rows, Transactions uint64 // rows looked at, transactions received
 	// Marked counts what was marked, by kind.

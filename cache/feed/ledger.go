@@ -13,6 +13,9 @@ type commit struct {
 	raw  uint64      // where it ends in the upstream's log
 	xid  uint32      // PostgreSQL
 	gtid binlog.GTID // MySQL
+	// MariaDB: its place in its replication domain.
+	domain   uint32
+	sequence uint64
 }
 
 // sighting is what one probe saw: a snapshot of the upstream.
@@ -48,9 +51,14 @@ type ledger struct {
 	// received are the transactions applied, or before the stream's beginning
 	// (MySQL; nil elsewhere).
 	received *binlog.GTIDSet
-	applied  cache.Position
-	visible  cache.Position
-	open     bool // visible is known
+	// domains is the same of a MariaDB replica: the newest of each domain.
+	domains map[uint32]uint64
+	// vouched is how far a PostgreSQL standby is known to have replayed the
+	// primary's own log.
+	vouched uint64
+	applied cache.Position
+	visible cache.Position
+	open    bool // visible is known
 	// published is the visible that the store was last told.
 	published cache.Position
 	waiting   []commit
@@ -80,6 +88,9 @@ func (l *ledger) commit(c commit) error {
 	}
 	if l.received != nil && c.gtid.Source != "" {
 		l.received.Add(c.gtid)
+	}
+	if l.domains != nil {
+		l.domains[c.domain] = max(l.domains[c.domain], c.sequence)
 	}
 	if !l.open || len(l.waiting) > 0 || l.newest == nil || !l.newest.sees(&c) {
 		l.waiting = append(l.waiting, c)

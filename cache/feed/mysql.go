@@ -125,21 +125,25 @@ func closeQuietly(c interface{ Close() error }) {
 type mysqlSource struct {
 	feed     *Feed
 	dsn      mysqlDSN
+	from     *mysqlDSN // the replica whose log is followed; nil: the upstream's is
 	serverID uint32
 
 	mu    sync.Mutex
 	facts mysqlFacts
+	copy  mysqlCopy // what is known of the replica
 	place mysqlPlace
 	seat  seat
 	uuid  string // names this replica to the server; "" before the first stream
 
 	probes, queries, leases *mysqlSide
+	origins, replicas       *mysqlSide // to the upstream and the replica, for mysqlreplica.go
 
 	// What the last probe saw; the prober's alone.
 	lastSeen    *binlog.GTIDSet
 	lastText    string
 	lastRaw     uint64
 	lastDomains map[uint32]uint64
+	readable    mariaReadable
 
 	heartbeat heartbeat
 	held      map[string]*prepared // the stream's goroutine only
@@ -153,17 +157,26 @@ type mysqlPlace struct {
 	offset uint64
 	server string // whose log it is
 	domain map[uint32]uint64
+	heads  map[uint32]uint64 // see mysqlReader
 }
 
-func newMySQL(f *Feed, dsn string) (*mysqlSource, error) {
+func newMySQL(f *Feed, dsn, from string) (*mysqlSource, error) {
 	d, err := parseMySQLDSN(dsn)
 	if err != nil {
 		return nil, err
 	}
 	s := &mysqlSource{feed: f, dsn: d, misfits: make(map[nameKey]int)}
+	if from != "" {
+		d, err := parseMySQLDSN(from)
+		if err != nil {
+			return nil, err
+		}
+		s.from = &d
+	}
 	// Replicas are told apart by this number; a random one of a billion.
 	s.serverID = 1<<30 | rand.Uint32N(1<<30)
 	s.probes, s.queries, s.leases = s.newSide(), s.newSide(), s.newSide()
+	s.origins, s.replicas = s.newSide(), s.newReplicaSide()
 	return s, nil
 }
 
@@ -171,6 +184,24 @@ func (s *mysqlSource) fact() mysqlFacts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.facts
+}
+
+// logFact is what the server says whose log is followed.
+func (s *mysqlSource) logFact() mysqlFacts {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.from == nil {
+		return s.facts
+	}
+	return s.copy.facts
+}
+
+// logDSN is where that server is.
+func (s *mysqlSource) logDSN() *mysqlDSN {
+	if s.from == nil {
+		return &s.dsn
+	}
+	return s.from
 }
 
 func (s *mysqlSource) key(schema, name string) nameKey {
@@ -188,7 +219,10 @@ func (s *mysqlSource) vet(spec *TableSpec) error {
 	case "mysql", "information_schema", "performance_schema", "sys":
 		return errors.New("it belongs to the server")
 	}
-	return s.fact().filtered(spec.Schema)
+	if err := s.fact().filtered(spec.Schema); err != nil {
+		return err
+	}
+	return s.logFact().filtered(spec.Schema)
 }
 
 func (s *mysqlSource) keeps(err error) bool { return !errors.Is(err, errPlaceLost) }
@@ -200,13 +234,18 @@ func (s *mysqlSource) forget() {
 	clear(s.held)
 }
 
-// tend has nothing to do: a binary log is followed without leaving anything.
-func (s *mysqlSource) tend(context.Context) {}
+// tend leaves the upstream alone, where a binary log is followed without leaving
+// anything; it looks whether a replica still replicates all.
+func (s *mysqlSource) tend(ctx context.Context) {
+	if s.from != nil {
+		s.watchReplica(ctx)
+	}
+}
 
 func (s *mysqlSource) close(context.Context) {
-	s.probes.Close()
-	s.queries.Close()
-	s.leases.Close()
+	for _, line := range []*mysqlSide{s.probes, s.queries, s.leases, s.origins, s.replicas} {
+		line.Close()
+	}
 }
 
 // heldXA returns the XA transactions prepared and not ended, as far as the
@@ -230,6 +269,7 @@ func (s *mysqlSource) describe(st *Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.Dialect, st.Server = "mysql", s.facts.version
+	st.From, st.Replica = s.logDSN().addr, s.from != nil
 	if s.place.known {
 		st.PositionText = fmt.Sprintf("%s:%d", s.place.file, s.place.offset)
 	}

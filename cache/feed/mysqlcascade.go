@@ -26,7 +26,7 @@ const (
 // the stream drop tb when such a table is redefined, and then read again: what
 // was changed before that is in what is read, what is changed after it drops tb.
 func (s *mysqlSource) learnCascades(c *client.Conn, tb *Table, key nameKey) error {
-	if s.fact().loggedCascades() {
+	if s.fact().loggedCascades() && s.logFact().loggedCascades() {
 		return nil
 	}
 	tracker := s.feed.cfg.Tracker

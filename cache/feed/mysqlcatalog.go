@@ -46,10 +46,18 @@ func (s *mysqlSource) inspect(ctx context.Context, tables []*Table) (verdict, er
 	return v, err
 }
 
+// imageSQL gives the row image of the log that is followed.
+func (s *mysqlSource) imageSQL() string {
+	if s.from == nil {
+		return "@@GLOBAL.binlog_row_image"
+	}
+	return quoteMySQL(s.logFact().vars["binlog_row_image"])
+}
+
 // fits tells whether the catalog has the columns that the definition has, by
 // name, type and order.
 func (s *mysqlSource) fits(c *client.Conn, spec *TableSpec) (bool, tableFacts, error) {
-	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IFNULL(GENERATION_EXPRESSION, '') <> '', COLUMN_KEY, @@GLOBAL.binlog_row_image "+
+	rows, err := mysqlRows(c, "SELECT COLUMN_NAME, COLUMN_TYPE, DATA_TYPE, IFNULL(GENERATION_EXPRESSION, '') <> '', COLUMN_KEY, "+s.imageSQL()+" "+
 		"FROM information_schema.COLUMNS WHERE TABLE_SCHEMA = "+quoteMySQL(spec.Schema)+" AND TABLE_NAME = "+quoteMySQL(spec.Name)+" ORDER BY ORDINAL_POSITION")
 	if err != nil || len(rows) != len(spec.Columns) {
 		return false, tableFacts{}, err

@@ -8,9 +8,9 @@ import (
 	"github.com/go-mysql-org/go-mysql/client"
 )
 
-func checkMySQL(ctx context.Context, dsn string) []Finding {
+func checkMySQL(ctx context.Context, dsn, from string) []Finding {
 	var out findings
-	s, err := newMySQL(nil, dsn)
+	s, err := newMySQL(nil, dsn, from)
 	if out.failed(err, "mend the DSN") {
 		return out
 	}
@@ -27,9 +27,45 @@ func checkMySQL(ctx context.Context, dsn string) []Finding {
 	out.good("%s at %s", facts.version, s.dsn.addr)
 	out.needs(facts.needs())
 	out.rowImage(facts)
-	out.mysqlPrivileges(s, conn, facts)
+	out.mysqlLog(s, conn, &facts)
+	if from == "" {
+		out.mysqlPrivileges(s, conn, facts)
+	} else {
+		out.mysqlReplica(ctx, s, facts)
+	}
 	out.mysqlTables(conn, facts)
 	return out
+}
+
+// mysqlReplica looks at the replica that the upstream's changes are to come from.
+func (f *findings) mysqlReplica(ctx context.Context, s *mysqlSource, up mysqlFacts) {
+	conn, release, err := s.from.dial(ctx, "", sideTimeout)
+	if f.failed(err, "start the replica, or mend --feed-from") {
+		return
+	}
+	defer closeQuietly(conn)
+	defer release()
+	facts, err := readMySQLFacts(conn)
+	if f.failed(err, "") {
+		return
+	}
+	var found findings
+	found.good("%s at %s", facts.version, s.from.addr)
+	found.needs(facts.needs())
+	found.rowImage(facts)
+	found.mysqlLog(s, conn, &facts)
+	needs, err := replicaNeeds(conn, up, facts)
+	if !found.failed(err, facts.replicaGrant()+" ON *.* TO '"+s.from.user+"'@'%'") {
+		found.needs(needs)
+	}
+	if !on(facts.vars["super_read_only"]) && !on(facts.vars["read_only"]) {
+		found.note("it takes writes of its own (read_only is OFF): once it has one, its stream cannot be relied on, and is given up")
+	}
+	found.mysqlPrivileges(s, conn, facts)
+	for _, finding := range found {
+		finding.What = "replica: " + finding.What
+		*f = append(*f, finding)
+	}
 }
 
 // rowImage tells of settings under which the feed is right but coarse.
@@ -45,10 +81,11 @@ func (f *findings) rowImage(facts mysqlFacts) {
 	}
 }
 
-func (f *findings) mysqlPrivileges(s *mysqlSource, conn *client.Conn, facts mysqlFacts) {
+// mysqlLog tells what is left out of the server's log.
+func (f *findings) mysqlLog(s *mysqlSource, conn *client.Conn, facts *mysqlFacts) {
 	status, err := readLogStatus(conn)
-	if !f.failed(err, s.monitorGrant(facts)) {
-		f.good("user %s may see where the log is", s.dsn.user)
+	if !f.failed(err, s.monitorGrant(*facts)) {
+		f.good("the log's place can be seen")
 		facts.doDB, facts.ignoreDB = status.doDB, status.ignoreDB
 		if len(facts.doDB)+len(facts.ignoreDB) == 0 {
 			f.good("no database is left out of the log")
@@ -58,11 +95,14 @@ func (f *findings) mysqlPrivileges(s *mysqlSource, conn *client.Conn, facts mysq
 				strings.Join(facts.doDB, ","), strings.Join(facts.ignoreDB, ","))
 		}
 	}
-	if !f.failed(replicaLogs(conn, facts), facts.replicaGrant()+" ON *.* TO '"+s.dsn.user+"'@'%'") {
+}
+
+func (f *findings) mysqlPrivileges(s *mysqlSource, conn *client.Conn, facts mysqlFacts) {
+	if !f.failed(replicaLogs(conn, facts), facts.replicaGrant()+" ON *.* TO '"+s.logDSN().user+"'@'%'") {
 		f.good("what the server replicates, if anything, it logs")
 	}
 	if !f.failed(register(conn, s.serverID), s.replicationGrant()) {
-		f.good("user %s may replicate", s.dsn.user)
+		f.good("user %s may replicate", s.logDSN().user)
 	}
 }
 

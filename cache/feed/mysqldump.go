@@ -149,13 +149,13 @@ func readEvent(c *client.Conn, p *packet) (data []byte, cut bool, err error) {
 
 // stream follows the log until the line or ctx ends.
 func (s *mysqlSource) stream(ctx context.Context) error {
-	conn, release, err := s.dsn.dial(ctx, "", dumpSilence)
+	conn, release, err := s.logDSN().dial(ctx, "", dumpSilence)
 	if err != nil {
 		return err
 	}
 	defer closeQuietly(conn)
 	defer release()
-	facts, err := s.inspectServer(conn)
+	facts, err := s.inspectLog(ctx, conn)
 	if err != nil {
 		return err
 	}
@@ -172,10 +172,7 @@ func (s *mysqlSource) stream(ctx context.Context) error {
 			return err
 		}
 	}
-	s.mu.Lock()
-	s.facts = facts
-	s.mu.Unlock()
-	r, err := s.begin(conn, facts)
+	r, err := s.begin(ctx, conn, facts)
 	if err != nil {
 		return err
 	}
@@ -216,18 +213,19 @@ func (r *mysqlReader) follow(conn *client.Conn, line *semiLine) error {
 
 // begin asks for the stream: from where it broke off, if the server's history
 // is still the one it was, else from now, with everything forgotten.
-func (s *mysqlSource) begin(conn *client.Conn, facts mysqlFacts) (*mysqlReader, error) {
+func (s *mysqlSource) begin(ctx context.Context, conn *client.Conn, facts mysqlFacts) (*mysqlReader, error) {
 	r, err := newMySQLReader(s, facts)
 	if err != nil {
 		return nil, err
 	}
+	r.ctx = ctx
 	s.mu.Lock()
 	place := s.place
 	s.mu.Unlock()
 	if facts.maria {
-		err = s.beginMaria(conn, r, place, facts)
+		err = s.beginMaria(ctx, conn, r, place, facts)
 	} else {
-		err = s.beginMySQL(conn, r, place)
+		err = s.beginMySQL(ctx, conn, r, place)
 	}
 	if err != nil {
 		r.close()
@@ -239,9 +237,12 @@ func (s *mysqlSource) begin(conn *client.Conn, facts mysqlFacts) (*mysqlReader, 
 // beginMySQL starts by GTIDs. SHOW BINARY LOG STATUS reads the set and the
 // offset one after the other, so starting at the offset could miss a
 // transaction that is in neither.
-func (s *mysqlSource) beginMySQL(conn *client.Conn, r *mysqlReader, place mysqlPlace) error {
+func (s *mysqlSource) beginMySQL(ctx context.Context, conn *client.Conn, r *mysqlReader, place mysqlPlace) error {
 	executed, err := readExecuted(conn)
 	if err != nil {
+		return err
+	}
+	if err := s.startMySQLCopy(ctx, executed); err != nil {
 		return err
 	}
 	received := s.feed.applier.receivedSet()
@@ -249,6 +250,7 @@ func (s *mysqlSource) beginMySQL(conn *client.Conn, r *mysqlReader, place mysqlP
 	if !r.resuming {
 		s.startOver()
 		received = executed
+		s.gateMySQL(executed)
 	}
 	r.received = received
 	return dumpAfter(conn, s.serverID, received)
@@ -272,7 +274,11 @@ func readExecuted(conn *client.Conn) (*binlog.GTIDSet, error) {
 }
 
 // beginMaria starts where a consistent snapshot says that its view ends.
-func (s *mysqlSource) beginMaria(conn *client.Conn, r *mysqlReader, place mysqlPlace, facts mysqlFacts) error {
+func (s *mysqlSource) beginMaria(ctx context.Context, conn *client.Conn, r *mysqlReader, place mysqlPlace, facts mysqlFacts) error {
+	applied, err := s.startMariaCopy(ctx, conn)
+	if err != nil {
+		return err
+	}
 	if place.known && place.server == facts.identity {
 		domains, err := gtidAt(conn, place.file, place.offset)
 		if err != nil {
@@ -280,7 +286,7 @@ func (s *mysqlSource) beginMaria(conn *client.Conn, r *mysqlReader, place mysqlP
 		}
 		if domains != nil && sameDomains(domains, place.domain) {
 			r.resuming = true
-			r.file, r.offset, r.domain = place.file, place.offset, place.domain
+			r.file, r.offset, r.domain, r.heads = place.file, place.offset, place.domain, place.heads
 			return dumpFrom(conn, s.serverID, place.file, place.offset)
 		}
 	}
@@ -297,5 +303,7 @@ func (s *mysqlSource) beginMaria(conn *client.Conn, r *mysqlReader, place mysqlP
 		return fmt.Errorf("feed: the server does not know %s:%d in its own log", snap.file, snap.offset)
 	}
 	r.file, r.offset = snap.file, snap.offset
+	r.heads = joinDomains(r.domain, applied)
+	s.gateMaria(r.heads)
 	return dumpFrom(conn, s.serverID, snap.file, snap.offset)
 }

@@ -28,7 +28,8 @@ var mysqlVars = []string{
 	"version", "log_bin", "binlog_format", "binlog_row_image", "gtid_mode", "server_uuid", "server_id",
 	"lower_case_table_names", "log_replica_updates", "log_slave_updates", "hostname", "port", "datadir",
 	"binlog_checksum", "binlog_row_value_options", "rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled",
-	"innodb_native_foreign_keys",
+	"innodb_native_foreign_keys", "read_only", "super_read_only", "replica_skip_errors", "slave_skip_errors", "replica_exec_mode", "slave_exec_mode",
+	"replicate_events_marked_for_skip", "slave_run_triggers_for_rbr",
 }
 
 func readMySQLFacts(c *client.Conn) (mysqlFacts, error) {
@@ -119,33 +120,53 @@ func (f mysqlFacts) needs() []need {
 
 func on(value string) bool { return strings.EqualFold(value, "ON") || value == "1" }
 
-// check is Open's look at the server.
+// check is Open's look at the servers. A replica that is not there may come.
 func (s *mysqlSource) check(ctx context.Context) error {
-	conn, release, err := s.dsn.dial(ctx, "", sideTimeout)
-	if err != nil {
-		return err
-	}
-	defer closeQuietly(conn)
-	defer release()
-	facts, err := s.inspectServer(conn)
+	facts, err := s.inspectUpstream(ctx)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	s.facts = facts
 	s.mu.Unlock()
-	return nil
+	if s.from == nil {
+		return nil
+	}
+	conn, release, err := s.from.dial(ctx, "", sideTimeout)
+	if err != nil {
+		if errorNumber(err) == 0 && ctx.Err() == nil {
+			s.feed.journal.failed("the replica cannot be reached", err)
+			return nil
+		}
+		return s.ofReplica(err)
+	}
+	defer closeQuietly(conn)
+	defer release()
+	_, err = s.inspectReplica(conn, facts)
+	return err
+}
+
+// inspectUpstream is inspectServer of the upstream, on a line for that alone.
+func (s *mysqlSource) inspectUpstream(ctx context.Context) (mysqlFacts, error) {
+	conn, release, err := s.dsn.dial(ctx, "", sideTimeout)
+	if err != nil {
+		return mysqlFacts{}, err
+	}
+	defer closeQuietly(conn)
+	defer release()
+	return s.inspectServer(conn, s.from == nil)
 }
 
 // inspectServer reads the facts and refuses a server that cannot be followed.
-func (s *mysqlSource) inspectServer(conn *client.Conn) (mysqlFacts, error) {
+// followed says that it is this one's log that will be.
+func (s *mysqlSource) inspectServer(conn *client.Conn, followed bool) (mysqlFacts, error) {
 	facts, err := readMySQLFacts(conn)
 	if err != nil {
 		return facts, err
 	}
 	for _, n := range facts.needs() {
 		if !n.ok {
-			return facts, fmt.Errorf("the upstream cannot be followed: %s; mend: %s", n.what, n.mend)
+			return facts, fmt.Errorf("the server cannot be followed: %s; mend: %s", n.what, n.mend)
 		}
 	}
 	status, err := readLogStatus(conn)
@@ -155,6 +176,9 @@ func (s *mysqlSource) inspectServer(conn *client.Conn) (mysqlFacts, error) {
 	facts.doDB, facts.ignoreDB = status.doDB, status.ignoreDB
 	if err := replicaLogs(conn, facts); err != nil {
 		return facts, err
+	}
+	if !followed {
+		return facts, nil
 	}
 	if err := register(conn, s.serverID); err != nil {
 		return facts, denied(err, s.replicationGrant())
@@ -179,7 +203,7 @@ func replicaLogs(conn *client.Conn, facts mysqlFacts) error {
 		return denied(err, facts.replicaGrant()+" ON *.* TO the user")
 	}
 	if len(rows) > 0 {
-		return fmt.Errorf("the upstream cannot be followed: it is a replica that does not log what it replicates; mend: " +
+		return fmt.Errorf("the server cannot be followed: it is a replica that does not log what it replicates; mend: " +
 			"log_replica_updates=ON (log_slave_updates in MariaDB) in its configuration and restart it")
 	}
 	return nil
@@ -195,20 +219,20 @@ func (f mysqlFacts) replicaGrant() string {
 
 func (s *mysqlSource) monitorGrant(facts mysqlFacts) string {
 	if facts.maria {
-		return "GRANT BINLOG MONITOR ON *.* TO '" + s.dsn.user + "'@'%'"
+		return "GRANT BINLOG MONITOR ON *.* TO '" + s.logDSN().user + "'@'%'"
 	}
-	return "GRANT REPLICATION CLIENT ON *.* TO '" + s.dsn.user + "'@'%'"
+	return "GRANT REPLICATION CLIENT ON *.* TO '" + s.logDSN().user + "'@'%'"
 }
 
 func (s *mysqlSource) replicationGrant() string {
-	return "GRANT REPLICATION SLAVE ON *.* TO '" + s.dsn.user + "'@'%'"
+	return "GRANT REPLICATION SLAVE ON *.* TO '" + s.logDSN().user + "'@'%'"
 }
 
 // denied names the grant that a refused statement wants; other errors stay.
 func denied(err error, grant string) error {
 	switch errorNumber(err) {
 	case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_ACCESS_DENIED_ERROR, mysql.ER_DBACCESS_DENIED_ERROR:
-		return fmt.Errorf("the upstream cannot be followed: %w; mend: %s", err, grant)
+		return fmt.Errorf("the server cannot be followed: %w; mend: %s", err, grant)
 	}
 	return err
 }

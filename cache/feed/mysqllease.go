@@ -76,7 +76,7 @@ func (s *mysqlSource) promiseOn(c *client.Conn, line uint32) (promise, error) {
 	}
 	owned, err1 := binlog.ParseGTIDSet(ownerOf.ReplaceAllString(last[0], ""))
 	executed, err2 := binlog.ParseGTIDSet(last[1])
-	p.end = gtidSighting{owned, executed}
+	p.end = gtidSighting{owned: owned, executed: executed}
 	return p, errors.Join(err1, err2)
 }
 

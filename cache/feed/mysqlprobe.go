@@ -22,7 +22,10 @@ import (
 // or still in gtid_owned: a commit first becomes readable and then passes from
 // the one to the other, at once. So executed tells from below what is visible,
 // and both together tell from above, if owned is read first.
-type gtidSighting struct{ owned, executed *binlog.GTIDSet }
+type gtidSighting struct {
+	owned, executed *binlog.GTIDSet
+	gate            *binlog.GTIDSet // what was received before the stream began
+}
 
 func (s gtidSighting) sees(c *commit) bool { return s.executed.Has(c.gtid) }
 
@@ -30,9 +33,10 @@ func (s gtidSighting) covered(l *ledger) bool {
 	return l.received != nil && l.received.Contains(s.executed) && l.received.Contains(s.owned)
 }
 
-// opens is true at once: what gtid_executed lacked when the stream began comes
-// in the stream.
-func (s gtidSighting) opens() bool { return true }
+// opens is true at once where the upstream's own log is followed: what
+// gtid_executed lacked when the stream began comes in the stream. A replica can
+// be ahead of it: what the upstream's semi-synchronous replication holds back.
+func (s gtidSighting) opens() bool { return s.gate == nil || s.executed.Contains(s.gate) }
 
 // mariaSighting is the place in the log that a consistent snapshot ends at:
 // commits become readable in the order of the log.
@@ -46,9 +50,12 @@ func (s mariaSighting) opens() bool            { return true }
 func (s *mysqlSource) probe(ctx context.Context) (sighting, error) {
 	var seen sighting
 	err := s.probes.Use(ctx, func(_ context.Context, c *client.Conn) (err error) {
-		if s.fact().maria {
+		switch {
+		case s.fact().maria && s.from != nil:
+			seen, err = s.probeMariaGTID(c)
+		case s.fact().maria:
 			seen, err = s.probeMaria(c)
-		} else {
+		default:
 			seen, err = s.probeMySQL(c)
 		}
 		return err
@@ -82,7 +89,8 @@ func (s *mysqlSource) probeMySQL(c *client.Conn) (sighting, error) {
 		}
 		s.lastText, s.lastSeen = text, executed
 	}
-	return gtidSighting{owned, s.lastSeen}, nil
+	gate, _ := s.gates()
+	return gtidSighting{owned, s.lastSeen, gate}, nil
 }
 
 // ownerOf is the thread that gtid_owned names behind each GTID.
@@ -138,9 +146,14 @@ func mariaSnapshot(c *client.Conn) (mariaPlace, error) {
 
 func (s *mysqlSource) probeMaria(c *client.Conn) (sighting, error) {
 	p, err := mariaSnapshot(c)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = s.forwards(p)
 	}
+	return mariaSighting{p.raw}, err
+}
+
+// forwards loses the place when the log goes backwards.
+func (s *mysqlSource) forwards(p mariaPlace) error {
 	back := p.raw < s.lastRaw
 	for domain, sequence := range s.lastDomains {
 		back = back || p.domains[domain] < sequence
@@ -148,10 +161,11 @@ func (s *mysqlSource) probeMaria(c *client.Conn) (sighting, error) {
 	s.lastRaw, s.lastDomains = p.raw, p.domains
 	if back {
 		err := errors.New("the log goes backwards: it was reset")
+		s.readable = mariaReadable{}
 		s.feed.lose(err)
-		return nil, err
+		return err
 	}
-	return mariaSighting{p.raw}, nil
+	return nil
 }
 
 // gtidAt returns the last sequence number of each domain before a place in
@@ -201,6 +215,9 @@ type heartbeat struct{ at atomic.Int64 }
 const stuckAfter = 3 * time.Second
 
 func (s *mysqlSource) nudge(context.Context, time.Duration) {
+	if s.from != nil {
+		return // a replica that lags has nothing to send either
+	}
 	begun, waiting := s.feed.applier.oldestPending()
 	if waiting && s.heartbeat.at.Load()-begun > int64(stuckAfter) {
 		s.feed.lose(errors.New("the stream does not bring what the server has committed"))

@@ -2,6 +2,7 @@ package feed
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -18,7 +19,8 @@ import (
 // text, or in an XA PREPARE event.
 type mysqlReader struct {
 	source *mysqlSource
-	facts  mysqlFacts
+	ctx    context.Context // the run's
+	facts  mysqlFacts      // of the server whose log it is
 	txn    *txn
 
 	format   binlog.Format
@@ -34,7 +36,8 @@ type mysqlReader struct {
 
 	group    group
 	lastGTID binlog.GTID
-	domain   map[uint32]uint64 // MariaDB: the last sequence number of each domain
+	domain   map[uint32]uint64 // MariaDB: the last sequence number of each domain in the log
+	heads    map[uint32]uint64 // MariaDB's replicas: of each domain, also if the log lacks it
 	maps     map[uint64]*mapped
 	parsed   map[uint64]*mapped // table maps as last parsed, by table number
 	images   row.Images
@@ -50,6 +53,7 @@ type group struct {
 	xa          *prepared // its rows count when XA COMMIT comes
 	gtid        binlog.GTID
 	maria       binlog.MariaGTID
+	server      uint32 // MariaDB: the server_id in it
 }
 
 // prepared is what an XA transaction touched.
@@ -169,7 +173,7 @@ func (r *mysqlReader) rotate(e binlog.Event) error {
 		if r.resuming {
 			r.source.feed.applier.resume()
 		} else {
-			r.source.feed.applier.start(raw, r.received)
+			r.source.feed.applier.startAt(raw, r.received, r.heads)
 		}
 		r.source.feed.journal.following(fmt.Sprintf("%s:%d", r.file, r.offset), r.resuming)
 	}
@@ -190,7 +194,7 @@ func (r *mysqlReader) idle() error {
 		}
 		r.source.feed.applier.advance(raw)
 	}
-	r.source.setPlace(mysqlPlace{known: true, file: r.file, offset: r.offset, server: r.facts.identity, domain: r.domain})
+	r.source.setPlace(mysqlPlace{known: true, file: r.file, offset: r.offset, server: r.facts.identity, domain: r.domain, heads: r.heads})
 	return nil
 }
 
@@ -284,7 +288,7 @@ func (r *mysqlReader) mariaGTID(e binlog.Event) error {
 		return err
 	}
 	r.beginGroup()
-	r.group.maria = g
+	r.group.maria, r.group.server = g, e.ServerID
 	r.group.transaction = g.Flags&binlog.MariaStandalone == 0
 	if g.Flags&binlog.MariaPreparedXA != 0 {
 		r.group.xa = &prepared{tables: make(map[nameKey]bool)}
@@ -309,9 +313,12 @@ func (r *mysqlReader) finish() error {
 		}
 		r.domain[r.group.maria.Domain] = max(r.domain[r.group.maria.Domain], r.group.maria.Sequence)
 	}
-	gtid := r.group.gtid
+	if err := r.known(); err != nil {
+		return err
+	}
+	c := commit{raw: raw, gtid: r.group.gtid, domain: r.group.maria.Domain, sequence: r.group.maria.Sequence}
 	r.group = group{}
-	return r.txn.end(commit{raw: raw, gtid: gtid})
+	return r.txn.end(c)
 }
 
 // statementEnd ends a group that is one statement.

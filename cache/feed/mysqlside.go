@@ -17,11 +17,20 @@ type mysqlSide = side.Line[*client.Conn]
 // newSide makes a line to the server whose log is followed: behind one name
 // there may be several.
 func (s *mysqlSource) newSide() *mysqlSide {
+	return s.sideTo(&s.dsn, func() string { return s.fact().identity })
+}
+
+// newReplicaSide makes a line to the replica.
+func (s *mysqlSource) newReplicaSide() *mysqlSide {
+	return s.sideTo(s.logDSN(), func() string { return s.logFact().identity })
+}
+
+func (s *mysqlSource) sideTo(dsn *mysqlDSN, identity func() string) *mysqlSide {
 	return side.New(side.Kind[*client.Conn]{
-		Dial:   s.dialSide,
-		Server: func() string { return s.fact().identity },
+		Dial:   func(ctx context.Context) (*client.Conn, string, error) { return dialSide(ctx, dsn) },
+		Server: identity,
 		Elsewhere: func(server string) error {
-			err := fmt.Errorf("feed: %s is now another server (%s, not %s)", s.dsn.addr, server, s.fact().identity)
+			err := fmt.Errorf("feed: %s is now another server (%s, not %s)", dsn.addr, server, identity())
 			s.feed.cut(err)
 			return err
 		},
@@ -33,8 +42,8 @@ func (s *mysqlSource) newSide() *mysqlSide {
 }
 
 // dialSide opens a line and names the server at its other end.
-func (s *mysqlSource) dialSide(ctx context.Context) (*client.Conn, string, error) {
-	conn, release, err := s.dsn.dial(ctx, "", sideTimeout)
+func dialSide(ctx context.Context, dsn *mysqlDSN) (*client.Conn, string, error) {
+	conn, release, err := dsn.dial(ctx, "", sideTimeout)
 	if err != nil {
 		return nil, "", err
 	}

@@ -192,7 +192,7 @@ func makePublication(ctx context.Context, c *pgconn.PgConn) error {
 		return nil
 	}
 	if string(rows[0][0]) == "t" {
-		return fmt.Errorf("the upstream cannot be followed: publication %s is FOR ALL TABLES; mend: DROP PUBLICATION %s", publication, publication)
+		return fmt.Errorf("the server cannot be followed: publication %s is FOR ALL TABLES; mend: DROP PUBLICATION %s", publication, publication)
 	}
 	if string(rows[0][1]) != "t" {
 		if err := pgExec(ctx, c, "ALTER PUBLICATION "+publication+" SET (publish = 'insert, update, delete, truncate')"); err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-func checkPostgres(ctx context.Context, dsn string) []Finding {
+func checkPostgres(ctx context.Context, dsn, from string) []Finding {
 	var out findings
-	s, err := newPostgres(nil, dsn)
+	s, err := newPostgres(nil, dsn, from)
 	if out.failed(err, "mend the DSN") {
 		return out
 	}
@@ -26,12 +26,15 @@ func checkPostgres(ctx context.Context, dsn string) []Finding {
 		}
 	}()
 	facts, err := readPgFacts(ctx, conn)
+	facts.elsewhere = from != ""
 	if out.failed(err, "") {
 		return out
 	}
 	out.good("PostgreSQL %s at %s:%d, database %s", facts.version, s.config.Host, s.config.Port, facts.database)
 	out.needs(facts.needs())
-	if facts.replication && facts.senders < facts.sendersMost { // else it is said above
+	if from != "" {
+		out.pgReplica(ctx, s, conn, facts)
+	} else if facts.replication && facts.senders < facts.sendersMost { // else it is said above
 		replica, err := s.connect(ctx, true)
 		if !out.failed(err, "allow replication connections of "+facts.user+" in pg_hba.conf") {
 			out.good("role %s is let in for replication", facts.user)

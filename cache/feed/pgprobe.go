@@ -61,11 +61,14 @@ type pgSighting struct {
 	snapshot pgSnapshot
 	end      uint64
 	gate     uint64
+	standby  bool // the stream is a standby's
 }
 
-func (s pgSighting) sees(c *commit) bool    { return s.snapshot.sees(c.xid) }
-func (s pgSighting) covered(l *ledger) bool { return l.raw >= s.end }
-func (s pgSighting) opens() bool            { return s.snapshot.xmin >= s.gate }
+func (s pgSighting) sees(c *commit) bool { return s.snapshot.sees(c.xid) }
+func (s pgSighting) covered(l *ledger) bool {
+	return l.raw >= s.end && (!s.standby || l.vouched >= s.end)
+}
+func (s pgSighting) opens() bool { return s.snapshot.xmin >= s.gate }
 
 // probeSQL takes a snapshot, then reads where the log ends, and, if anything
 // moved since the last probe, the fingerprints: of the tables that are
@@ -89,6 +92,10 @@ func (s *pgSource) probe(ctx context.Context) (sighting, error) {
 		seen, err = s.probeOn(ctx, c)
 		return err
 	})
+	if err == nil && s.copy.config != nil {
+		seen.standby = true
+		err = s.vouch(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -91,9 +91,17 @@ func (l *pgLine) status(reply bool) error {
 	return err
 }
 
+// connectStream opens the line that the stream is to come on.
+func (s *pgSource) connectStream(ctx context.Context) (*pgconn.PgConn, error) {
+	if s.copy.config != nil {
+		return s.connectStandby(ctx)
+	}
+	return s.connect(ctx, true)
+}
+
 // stream follows the log until the line or ctx ends.
 func (s *pgSource) stream(ctx context.Context) error {
-	conn, err := s.connect(ctx, true)
+	conn, err := s.connectStream(ctx)
 	if err != nil {
 		return err
 	}
@@ -189,6 +197,9 @@ func (s *pgSource) beginStream(ctx context.Context, conn *pgconn.PgConn) (uint64
 	if listed {
 		defer s.standIn(ctx, name)()
 	}
+	if s.copy.config != nil {
+		defer s.logSnapshots(ctx)()
+	}
 	slot, err := newSlotName()
 	if err != nil {
 		return 0, err
@@ -224,24 +235,24 @@ func (s *pgSource) beginStream(ctx context.Context, conn *pgconn.PgConn) (uint64
 // stream's name; listed says that commits wait for that name. The walsender of
 // a database takes simple queries.
 func (s *pgSource) prepareStream(ctx context.Context, conn *pgconn.PgConn) (name string, listed bool, err error) {
-	identity, err := pgIdentity(ctx, conn)
-	if err != nil {
-		return "", false, err
-	}
 	side, err := s.connect(ctx, false)
 	if err != nil {
 		return "", false, err
 	}
 	facts, err := readPgFacts(ctx, side)
-	if err == nil && facts.identity != identity {
-		err = errors.New("feed: two connections to the upstream reach two servers")
+	facts.elsewhere = s.copy.config != nil
+	if err == nil && s.copy.config == nil {
+		facts.senders = 0 // one of them is this line
+		err = sameServer(ctx, conn, facts)
 	}
 	if err == nil {
-		facts.senders = 0 // one of them is this line
 		err = facts.refuse()
 	}
 	if err == nil {
 		err = makePublication(ctx, side)
+	}
+	if err == nil && s.copy.config != nil {
+		err = s.meetStandby(ctx, conn, side, facts)
 	}
 	if err == nil {
 		name, listed, err = s.chooseSeat(ctx, side)
@@ -253,6 +264,15 @@ func (s *pgSource) prepareStream(ctx context.Context, conn *pgconn.PgConn) (name
 	s.facts = facts
 	s.mu.Unlock()
 	return name, listed, nil
+}
+
+// sameServer refuses a line to another server than the facts are of.
+func sameServer(ctx context.Context, conn *pgconn.PgConn, facts pgFacts) error {
+	identity, err := pgIdentity(ctx, conn)
+	if err == nil && facts.identity != identity {
+		err = errors.New("feed: two connections to the upstream reach two servers")
+	}
+	return err
 }
 
 // pgNextXID returns the number that the next transaction will have at least.
@@ -308,12 +328,17 @@ func (s *pgSource) nudge(ctx context.Context, waited time.Duration) {
 		s.feed.cut(err)
 		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	if s.copy.config != nil {
+		if err := s.vouch(ctx); err != nil {
+			s.feed.journal.failed("the replica does not say how far it is", err)
+		}
+	}
 	if waited < flushAfter || time.Since(s.flushed) < flushAfter {
 		return
 	}
 	s.flushed = time.Now()
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
 	err := s.probes.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
 		_, err := pgRows(ctx, c, `SELECT CASE WHEN pg_current_wal_flush_lsn() < pg_current_wal_insert_lsn() OR
 			pg_current_wal_flush_lsn() < $1::pg_lsn THEN pg_logical_emit_message(true, 'freshet', '') END`, s.lastLSN)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +28,7 @@ const (
 type pgSource struct {
 	feed   *Feed
 	config *pgconn.Config
+	copy   pgCopy // the standby that is followed in its place
 
 	mu     sync.Mutex
 	facts  pgFacts
@@ -65,7 +67,7 @@ type pgPrint struct {
 	texts []string
 }
 
-func newPostgres(f *Feed, dsn string) (*pgSource, error) {
+func newPostgres(f *Feed, dsn, from string) (*pgSource, error) {
 	config, err := pgconn.ParseConfig(dsn)
 	if err != nil {
 		return nil, fmt.Errorf("feed: %w", err)
@@ -76,19 +78,25 @@ func newPostgres(f *Feed, dsn string) (*pgSource, error) {
 	s := &pgSource{feed: f, config: config, prints: make(map[nameKey]*pgPrint),
 		gates: make(map[*Table]uint64), misfits: make(map[nameKey]int)}
 	s.probes, s.queries, s.vets, s.leases = s.newSide(), s.newSide(), s.newSide(), s.newLeaseSide()
+	if from != "" {
+		return s, s.useStandby(from)
+	}
 	return s, nil
 }
 
 // connect opens a line that reads and writes values in one known way.
 func (s *pgSource) connect(ctx context.Context, replication bool) (*pgconn.PgConn, error) {
 	if replication {
-		return s.connectAs(ctx, map[string]string{"replication": "database", "application_name": asyncName})
+		return s.connectAs(ctx, streamSettings)
 	}
 	return s.connectAs(ctx, nil)
 }
 
 // asyncName is the name of lines that replicate while no commit waits for them.
 const asyncName = "freshet, asynchronous"
+
+// streamSettings are what a line that replicates has besides lineSettings.
+var streamSettings = map[string]string{"replication": "database", "application_name": asyncName}
 
 // lineSettings are what sessions on all lines begin with. Their commits wait
 // for no standby: Freshet may be one.
@@ -102,9 +110,13 @@ var lineSettings = map[string]string{
 
 // connectAs is connect with other settings; "" leaves one as the server has it.
 func (s *pgSource) connectAs(ctx context.Context, own map[string]string) (*pgconn.PgConn, error) {
+	return dialPg(ctx, s.config, own)
+}
+
+func dialPg(ctx context.Context, config *pgconn.Config, own map[string]string) (*pgconn.PgConn, error) {
 	settings := maps.Clone(lineSettings)
 	maps.Copy(settings, own)
-	config := s.config.Copy()
+	config = config.Copy()
 	for name, value := range settings {
 		for given := range config.RuntimeParams {
 			if strings.EqualFold(given, name) {
@@ -135,6 +147,11 @@ func (s *pgSource) describe(st *Status) {
 	defer s.mu.Unlock()
 	st.Dialect, st.Server = "postgres", s.facts.version
 	st.Publication, st.Slot = publication, s.slot
+	from := s.config
+	if s.copy.config != nil {
+		from, st.Replica = s.copy.config, true
+	}
+	st.From = net.JoinHostPort(from.Host, strconv.Itoa(int(from.Port)))
 	if s.line != nil {
 		st.PositionText = lsnText(s.line.applied.Load())
 	}
@@ -216,6 +233,9 @@ func (s *pgSource) fact() pgFacts {
 func (s *pgSource) close(ctx context.Context) {
 	for _, l := range []*pgSide{s.probes, s.queries, s.vets, s.leases} {
 		l.Close()
+	}
+	if s.copy.asks != nil {
+		defer s.copy.asks.Close()
 	}
 	if s.fact().identity == "" {
 		return // nothing was followed

@@ -30,7 +30,7 @@ func (f *findings) note(format string, args ...any) {
 
 func checkSemiSync(ctx context.Context, dsn string) []Finding {
 	var out findings
-	s, err := newMySQL(nil, dsn)
+	s, err := newMySQL(nil, dsn, "")
 	if out.failed(err, "mend the DSN") {
 		return out
 	}
@@ -120,7 +120,7 @@ func (f *findings) unheldTables(conn *client.Conn) {
 
 func checkStandby(ctx context.Context, dsn string) []Finding {
 	var out findings
-	s, err := newPostgres(nil, dsn)
+	s, err := newPostgres(nil, dsn, "")
 	if out.failed(err, "mend the DSN") {
 		return out
 	}

@@ -87,6 +87,15 @@ func (s *GTIDSet) insert(source string, sp span) {
 	s.spans[source] = slices.Replace(list, from, to, sp)
 }
 
+// Join adds all of other's GTIDs.
+func (s *GTIDSet) Join(other *GTIDSet) {
+	for source, list := range other.spans {
+		for _, sp := range list {
+			s.insert(source, sp)
+		}
+	}
+}
+
 // Has tells whether the set holds the GTID.
 func (s *GTIDSet) Has(g GTID) bool { return s.covers(g.Source, span{g.Number, g.Number}) }
 
