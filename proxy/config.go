@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"runtime"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -22,6 +24,32 @@ const (
 type UpstreamConfig struct {
 	DSN    string
 	Listen string // host:port; port 0 takes a free one
+	// FeedFrom is the DSN of a replica to take the change stream from; "" takes
+	// it from the upstream.
+	FeedFrom string
+}
+
+// ParseFeedFrom reads the DSN of a replica of an upstream and returns it as it
+// was understood; one without a database means the upstream's. "" stays.
+func ParseFeedFrom(dsn string, upstream Target) (string, error) {
+	if dsn == "" {
+		return "", nil
+	}
+	t, err := ParseTarget(dsn)
+	if err != nil {
+		return "", fmt.Errorf("--feed-from: %w", err)
+	}
+	if t.Dialect != upstream.Dialect {
+		return "", fmt.Errorf("--feed-from %s://…: want a replica of the upstream, which is %s://…", t.URL.Scheme, upstream.URL.Scheme)
+	}
+	if given, err := url.Parse(dsn); err == nil && strings.Trim(given.Path, "/") == "" {
+		t.Database = upstream.Database
+		t.URL.Path = "/" + t.Database
+	}
+	if t.Dialect == "postgres" && t.Database != upstream.Database {
+		return "", fmt.Errorf("--feed-from: database %s: want the upstream's, %s, for a change stream is of one database", t.Database, upstream.Database)
+	}
+	return t.URL.String(), nil
 }
 
 // Config is what serve was asked for. Where a zero is no value that could be
@@ -87,8 +115,17 @@ func (c *Config) addresses() error {
 	}
 	taken := map[string]bool{}
 	for _, u := range c.Upstreams {
-		if _, err := ParseTarget(u.DSN); err != nil {
+		t, err := ParseTarget(u.DSN)
+		if err != nil {
 			return err
+		}
+		if u.FeedFrom != "" {
+			if _, err := ParseFeedFrom(u.FeedFrom, t); err != nil {
+				return err
+			}
+			if c.Consistency == LevelLinearizable.String() {
+				return errors.New("--consistency linearizable cannot be had with --feed-from: it is the upstream that must hold each commit until Freshet has it")
+			}
 		}
 		port, err := listenPort(u.Listen)
 		if err != nil {

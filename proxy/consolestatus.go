@@ -68,6 +68,7 @@ func (u *Upstream) feedStatus(add func(string, string, ...any)) {
 		state = "down: " + st.LastError
 	}
 	add("feed", "%s", state)
+	add("feed_from", "%s at %s", feedRole(st), st.From)
 	if st.Synchronous {
 		add("feed_lease", "%s", orElse(st.NoLease, "held"))
 	}
@@ -78,6 +79,14 @@ func (u *Upstream) feedStatus(add func(string, string, ...any)) {
 	add("feed_rows", "%d", st.Rows)
 	add("feed_transactions", "%d", st.Transactions)
 	add("feed_tables", "%d", st.Tables)
+}
+
+// feedRole names the server that the feed comes from.
+func feedRole(st feed.Status) string {
+	if st.Replica {
+		return "replica"
+	}
+	return "upstream"
 }
 
 func provenAgo(f *feed.Feed) string {

@@ -41,8 +41,13 @@ func everywhere(t *testing.T, body func(t *testing.T, r *rig)) {
 	}
 }
 
+// config is c in front of the server; c's own upstream may name a replica.
 func config(server *upstream.Server, c proxy.Config) proxy.Config {
-	c.Upstreams = []proxy.UpstreamConfig{{DSN: server.DSN(), Listen: "127.0.0.1:0"}}
+	u := proxy.UpstreamConfig{DSN: server.DSN(), Listen: "127.0.0.1:0"}
+	if len(c.Upstreams) == 1 {
+		u.FeedFrom = c.Upstreams[0].FeedFrom
+	}
+	c.Upstreams = []proxy.UpstreamConfig{u}
 	if c.Memory == 0 {
 		c.Memory = 64 << 20
 	}

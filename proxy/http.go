@@ -75,6 +75,7 @@ type upstreamHealth struct {
 	Feed     string  `json:"feed"` // following, down or off
 	Reason   string  `json:"reason,omitempty"`
 	LagSecs  float64 `json:"feed_lag_seconds"`
+	FeedFrom string  `json:"feed_from,omitempty"` // the replica that the feed comes from
 	// Reachable: the upstream answers.
 	Reachable bool `json:"reachable"`
 }
@@ -115,7 +116,11 @@ func (u *Upstream) health() (h upstreamHealth, good bool) {
 		return h, good && u.mode == CacheOff
 	}
 	h.LagSecs = u.lagSeconds()
-	if st := u.Feed.Status(); !st.Up || h.LagSecs > u.maxStaleness.Seconds() {
+	st := u.Feed.Status()
+	if st.Replica {
+		h.FeedFrom = st.From
+	}
+	if !st.Up || h.LagSecs > u.maxStaleness.Seconds() {
 		h.Feed, h.Reason, good = "down", st.LastError, false
 	}
 	return h, good

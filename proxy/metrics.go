@@ -25,6 +25,7 @@ var (
 	descLag         = describe("feed_lag_seconds", "Age of the newest moment whose changes are proven to be applied.")
 	descPosition    = describe("feed_position", "Ordered position applied.")
 	descUp          = describe("feed_up", "1 while the change stream is connected.")
+	descFrom        = describe("feed_from_info", "Always 1: the server that the change stream comes from, upstream or replica.", "role", "address")
 	descBypass      = describe("stale_bypass_total", "Answers that were cached but not served.", "reason")
 	descConns       = describe("connections", "Client connections.")
 	descLinks       = describe("links", "Upstream connections.", "state")
@@ -134,6 +135,7 @@ func (m sink) feed(u *Upstream) {
 		up = 1
 	}
 	m.gauge(descUp, up)
+	m.gauge(descFrom, 1, feedRole(st), st.From)
 	m.gauge(descLag, u.lagSeconds())
 	m.gauge(descPosition, float64(u.Store.Applied()))
 	for kind, n := range map[string]uint64{"key": st.Marked.Key, "range": st.Marked.Range, "table": st.Marked.Table + st.Marked.Shape,

@@ -292,6 +292,8 @@ func (s *Server) Listeners() []string {
 		state := "feed following"
 		if u.Feed == nil {
 			state = "feed off"
+		} else if st := u.Feed.Status(); st.Replica {
+			state = "feed following replica " + st.From
 		}
 		lines = append(lines, fmt.Sprintf("%s %s -> %s %s at %s, %s", u.Target.Dialect, u.Listen,
 			u.Server.Kind, shortVersion(u.Server.Version), u.Target.Address(), state))

@@ -50,6 +50,7 @@ type Upstream struct {
 	stats        upstreamStats
 	contexts     contexts
 	feedOff      string // why, when Feed is nil
+	feedFrom     string // DSN of the replica that the feed comes from; "" is the upstream
 	db           *sql.DB
 	unreachable  atomic.Bool   // as the side connection last found it, see defaults.go
 	generation   atomic.Uint64 // of the server's defaults, see defaults.go
@@ -111,6 +112,9 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 	u := &Upstream{Target: t, Listen: uc.Listen, Protocol: proto, ConnectTimeout: t.ConnectTimeout,
 		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness,
 		linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}, lookNow: make(chan struct{}, 1)}
+	if u.feedFrom, err = ParseFeedFrom(uc.FeedFrom, t); err != nil {
+		return nil, err
+	}
 	if err := u.connect(ctx); err != nil {
 		return nil, fmt.Errorf("upstream %s://%s@%s/%s: %w", t.URL.Scheme, t.User, t.Address(), t.Database, t.Explain(ctx, err))
 	}
@@ -183,12 +187,15 @@ func (u *Upstream) startFeed(ctx context.Context, c Config) {
 	if c.Feed == "off" {
 		u.feedOff = "--feed off"
 	} else if f, err := feed.Open(ctx, feed.Config{
-		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), Store: marksOf(u.Store), Tracker: tracker, Log: u.log,
+		Dialect: u.Target.Dialect, DSN: u.Target.URL.String(), From: u.feedFrom, Store: marksOf(u.Store), Tracker: tracker, Log: u.log,
 		OnSchemaChange: u.schemaChanged, Synchronous: c.Consistency == LevelLinearizable.String(),
 	}); err != nil {
 		u.feedOff = err.Error()
 	} else {
 		u.Feed = f
+		if u.feedFrom != "" {
+			u.log.Info("the change feed comes from a replica", "replica", f.Status().From)
+		}
 	}
 	if u.Feed == nil {
 		u.log.Warn("the change feed is off: only caches WITH (TTL …) are kept", "cause", u.feedOff)

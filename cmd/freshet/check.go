@@ -16,7 +16,7 @@ import (
 
 // checkFlags are check's flags.
 type checkFlags struct {
-	dsn, level string
+	dsn, from, level string
 }
 
 func newCheckCommand() *cobra.Command {
@@ -26,6 +26,7 @@ func newCheckCommand() *cobra.Command {
 		Short: "Say what the upstream lacks for exact caching, and the statement that mends it",
 		Long: `Check looks at the upstream's settings, privileges and tables, and prints the exact
 statement that mends each thing that is missing. It changes nothing.
+With --feed-from it looks as well at the replica that the change stream is to come from.
 With --consistency linearizable it looks as well at what that level alone needs, and
 says what it means for the upstream.
 Exit status 0 only if every table can be followed exactly.`,
@@ -43,10 +44,18 @@ Exit status 0 only if every table can be followed exactly.`,
 			default:
 				return usageError{fmt.Errorf("--consistency %q: want bounded, session or linearizable", flags.level)}
 			}
-			return check(cmd, t, flags.level)
+			if flags.from != "" && flags.level == levelLinearizable {
+				return usageError{errors.New("--consistency linearizable cannot be had with --feed-from: see docs/linearizable.md")}
+			}
+			from, err := proxy.ParseFeedFrom(flags.from, t)
+			if err != nil {
+				return usageError{err}
+			}
+			return check(cmd, t, from, flags.level)
 		},
 	}
 	cmd.Flags().StringVar(&flags.dsn, "upstream", "", "the database's DSN")
+	cmd.Flags().StringVar(&flags.from, "feed-from", "", "a replica to take the change stream from (default the upstream)")
 	cmd.Flags().StringVar(&flags.level, "consistency", "session", "the level that is wanted: bounded, session or linearizable")
 	return cmd
 }
@@ -54,10 +63,10 @@ Exit status 0 only if every table can be followed exactly.`,
 // levelLinearizable is the one level that needs the upstream set up for it.
 const levelLinearizable = "linearizable"
 
-func check(cmd *cobra.Command, t proxy.Target, level string) error {
+func check(cmd *cobra.Command, t proxy.Target, from, level string) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), time.Minute)
 	defer cancel()
-	findings := feed.Check(ctx, t.URL.String())
+	findings := feed.CheckFrom(ctx, t.URL.String(), from)
 	if len(findings) == 1 && !findings[0].OK { // not connected
 		findings[0].What = t.Explain(ctx, errors.New(findings[0].What)).Error()
 	} else if level == levelLinearizable {

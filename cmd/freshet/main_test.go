@@ -89,6 +89,13 @@ func TestMistakes(t *testing.T) {
 		{[]string{"serve", "--upstream", "postgres://app:hidden@h/d?sslmode=bogus"}, 2, "sslmode is invalid"},
 		{[]string{"serve", "--upstream", "mysql://app:hidden@h:99999/d"}, 2, "port 99999: want 1 to 65535"},
 		{[]string{"check", "--upstream", "mysql://app:hidden@h/d?parsetime=1"}, 2, `unknown parameter "parsetime"`},
+		{append([]string{"serve", "--feed-from", dsn}, "--upstream", dsn), 2, "give --upstream before its --feed-from"},
+		{serve("--feed-from", dsn, "--feed-from", dsn), 2, "each --upstream takes one --feed-from"},
+		{serve("--feed-from", "postgres://app:hidden@h/d"), 2, "want a replica of the upstream, which is mysql://"},
+		{serve("--feed-from", "mysql://app:hidden@h:99999/d"), 2, "--feed-from: upstream DSN: port 99999"},
+		{serve("--feed-from", dsn, "--consistency", "linearizable"), 2, "linearizable cannot be had with --feed-from"},
+		{[]string{"check", "--upstream", dsn, "--feed-from", dsn, "--consistency", "linearizable"}, 2, "linearizable cannot be had with --feed-from"},
+		{[]string{"check", "--upstream", "postgres://app:hidden@h/d", "--feed-from", "postgres://app:hidden@h/e"}, 2, "database e: want the upstream's, d"},
 		{[]string{"check"}, 2, "give --upstream DSN"},
 		{serve("--store", "file:/proc/x"), 1, "want a folder that can be written"},
 		{serve(), 1, "upstream mysql://app@127.0.0.1:1/shop"},
@@ -120,8 +127,9 @@ func TestCheckKeepsToItsLines(t *testing.T) {
 func TestConfigFile(t *testing.T) {
 	const head = "upstreams:\n  - dsn: mysql://app@127.0.0.1:1/shop\n"
 	for file, want := range map[string]string{
-		head + "    lisen: 127.0.0.1:0\n":          `upstreams: item 1: unknown key "lisen": want dsn and listen`,
+		head + "    lisen: 127.0.0.1:0\n":          `upstreams: item 1: unknown key "lisen": want dsn, listen and feed-from`,
 		head + "    listen: 5\n":                   "upstreams: item 1: listen: want text",
+		head + "    feed-from: postgres://a@h/d\n": "want a replica of the upstream",
 		"upstreams: mysql://app@h/d\n":             "upstreams: want a list",
 		"upstreams: [mysql://app@h/d]\n":           "upstreams: item 1: want dsn and listen",
 		"upstreams:\n  - listen: 127.0.0.1:0\n":    "upstreams: item 1 has no dsn",

@@ -23,9 +23,10 @@ func newServeCommand() *cobra.Command {
 		Long: `Serve accepts clients and answers what it can from memory; everything else is
 forwarded to the upstream.
 
---upstream may be given more than once, each followed by its --listen. Every
-flag is also a key of the --config file (YAML; upstreams is a list of dsn and
-listen) and an environment variable: --max-staleness is FRESHET_MAX_STALENESS.
+--upstream may be given more than once, each followed by its --listen and, if
+its change stream is to come from a replica, its --feed-from. Every flag is also
+a key of the --config file (YAML; upstreams is a list of dsn, listen and
+feed-from) and an environment variable: --max-staleness is FRESHET_MAX_STALENESS.
 
 SIGTERM and SIGINT let transactions end, for up to 10 seconds; a second one ends
 the process at once.`,

@@ -39,6 +39,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.SortFlags = false
 	fs.Var((*upstreamFlag)(f), "upstream", "the database: mysql://, mariadb://, postgres:// or postgresql:// user:pass@host:port/db")
 	fs.Var((*listenFlag)(f), "listen", "where to accept its clients (default "+defaultMySQLListen+" or "+defaultPostgresListen+")")
+	fs.Var((*feedFromFlag)(f), "feed-from", "a replica of the database to take the change stream from (default the database itself)")
 	fs.StringVar(&f.file, "config", "", "YAML file with these flags as keys")
 	fs.StringVar(&f.cache, "cache", "auto", "auto: every cacheable SELECT; explicit: only what CREATE CACHE made; off: a plain proxy")
 	fs.Var(&f.memory, "memory", "hard limit of all upstreams' stores together, such as 2GiB (default a quarter of the machine)")
@@ -129,7 +130,7 @@ func (f *serveFlags) merge(fs *pflag.FlagSet) error {
 		if flag.Changed || flag.Name == "config" || flag.Name == "help" || !v.IsSet(flag.Name) {
 			return
 		}
-		if flag.Name == "listen" && len(f.upstreams) == 0 {
+		if (flag.Name == "listen" || flag.Name == "feed-from") && len(f.upstreams) == 0 {
 			return
 		}
 		if err := flag.Value.Set(v.GetString(flag.Name)); err != nil {
@@ -145,17 +146,17 @@ func (f *serveFlags) merge(fs *pflag.FlagSet) error {
 	return errors.Join(errs...)
 }
 
-// readUpstreams reads the file's list of dsn and listen.
+// readUpstreams reads the file's list of dsn, listen and feed-from.
 func readUpstreams(value any) ([]proxy.UpstreamConfig, error) {
 	list, ok := value.([]any)
 	if !ok {
-		return nil, errors.New("want a list of items with dsn and listen")
+		return nil, errors.New("want a list of items with dsn, listen and feed-from")
 	}
 	var out []proxy.UpstreamConfig
 	for i, item := range list {
 		keys, ok := item.(map[string]any)
 		if !ok {
-			return nil, fmt.Errorf("item %d: want dsn and listen", i+1)
+			return nil, fmt.Errorf("item %d: want dsn, listen and feed-from", i+1)
 		}
 		u := proxy.UpstreamConfig{}
 		for key, value := range keys {
@@ -168,8 +169,10 @@ func readUpstreams(value any) ([]proxy.UpstreamConfig, error) {
 				u.DSN = text
 			case "listen":
 				u.Listen = text
+			case "feed-from":
+				u.FeedFrom = text
 			default:
-				return nil, fmt.Errorf("item %d: unknown key %q: want dsn and listen", i+1, key)
+				return nil, fmt.Errorf("item %d: unknown key %q: want dsn, listen and feed-from", i+1, key)
 			}
 		}
 		if u.DSN == "" {
@@ -211,10 +214,12 @@ func (f *serveFlags) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, opts))
 }
 
-// upstreamFlag appends an upstream; listenFlag gives the last one its address.
+// upstreamFlag appends an upstream; listenFlag gives the last one its address,
+// feedFromFlag its replica.
 type (
 	upstreamFlag serveFlags
 	listenFlag   serveFlags
+	feedFromFlag serveFlags
 )
 
 func (u *upstreamFlag) Set(dsn string) error {
@@ -237,3 +242,17 @@ func (l *listenFlag) Set(address string) error {
 }
 func (l *listenFlag) String() string { return "" }
 func (l *listenFlag) Type() string   { return "ADDRESS" }
+
+func (r *feedFromFlag) Set(dsn string) error {
+	n := len(r.upstreams)
+	if n == 0 {
+		return errors.New("give --upstream before its --feed-from")
+	}
+	if r.upstreams[n-1].FeedFrom != "" {
+		return errors.New("each --upstream takes one --feed-from")
+	}
+	r.upstreams[n-1].FeedFrom = dsn
+	return nil
+}
+func (r *feedFromFlag) String() string { return "" }
+func (r *feedFromFlag) Type() string   { return "DSN" }
