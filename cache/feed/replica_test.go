@@ -22,18 +22,35 @@ type copied struct {
 	onCopy  *sql.DB
 }
 
-// copies runs a test body on each kind with a primary and a replica of its own.
-func copies(t *testing.T, body func(t *testing.T, r *copied)) {
-	t.Helper()
+// TestReplica runs these on each kind, on one primary with one replica, which the
+// last of them leaves unfit.
+func TestReplica(t *testing.T) {
 	needsServers(t)
 	for _, kind := range replicaKinds {
 		t.Run(string(kind), func(t *testing.T) {
-			primary := upstream.Own(t, kind, upstream.WithSetup("CREATE TABLE copied (id INT PRIMARY KEY, a INT, b INT)",
-				"INSERT INTO copied VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)"))
+			primary := upstream.Own(t, kind)
 			replica := upstream.OwnReplica(t, primary)
-			body(t, &copied{newRigFrom(t, primary, replica.DSN()), replica, replica.DB(t)})
+			for _, test := range []struct {
+				name string
+				body func(*copied)
+			}{{"stream", replicaStream}, {"lags", replicaLags}, {"check", replicaCheck}, {"restarts", replicaRestarts}, {"promoted", replicaPromoted}} {
+				t.Run(test.name, func(t *testing.T) {
+					test.body(newCopied(t, primary, replica))
+				})
+			}
 		})
 	}
+}
+
+func newCopied(t *testing.T, primary, replica *upstream.Server) *copied {
+	t.Helper()
+	r := &copied{newRigFrom(t, primary, replica.DSN()), replica, replica.DB(t)}
+	r.fresh("copied", "id INT PRIMARY KEY, a INT, b INT")
+	r.exec("INSERT INTO copied VALUES (1, 1, 1), (2, 2, 2), (3, 3, 3)")
+	if r.postgres() {
+		r.exec("ALTER TABLE copied REPLICA IDENTITY FULL")
+	}
+	return r
 }
 
 func (r *copied) applying(on bool) {
@@ -60,43 +77,38 @@ func (r *copied) unproven(why string) (ticket uint64) {
 	return ticket
 }
 
-// TestReplicaStream changes rows of the primary. Once a probe is proven, their
+// replicaStream changes rows of the primary. Once a probe is proven, their
 // keys are marked, others are not, and never is a key still unmarked.
-func TestReplicaStream(t *testing.T) {
-	copies(t, func(t *testing.T, r *copied) {
-		seed := rand.Uint64()
-		t.Logf("seed %d", seed)
-		random := rand.New(rand.NewPCG(seed, 1))
-		if r.postgres() {
-			r.exec("ALTER TABLE copied REPLICA IDENTITY FULL")
+func replicaStream(r *copied) {
+	seed := rand.Uint64()
+	r.t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 1))
+	sh := r.follow("copied", intKinds).shape("id", "a")
+	if st := r.feed.Status(); !st.Replica || st.From != r.replica.Address() {
+		r.t.Errorf("the stream comes from %q (replica: %v)", st.From, st.Replica)
+	}
+	for range 100 {
+		id, other := random.IntN(3)+1, 0
+		for other == 0 || other == id {
+			other = random.IntN(3) + 1
 		}
-		sh := r.follow("copied", intKinds).shape("id", "a")
-		if st := r.feed.Status(); !st.Replica || st.From != r.replica.Address() {
-			t.Errorf("the stream comes from %q (replica: %v)", st.From, st.Replica)
+		after := r.now()
+		switch random.IntN(4) {
+		case 0:
+			r.exec(fmt.Sprintf("DELETE FROM copied WHERE id = %d", id), fmt.Sprintf("INSERT INTO copied VALUES (%d, 1, 1)", id))
+		case 1:
+			r.exec(fmt.Sprintf("UPDATE copied SET b = b + 1 WHERE id = %d", id))
+			id, other = 0, id // not read
+		default:
+			r.exec(fmt.Sprintf("UPDATE copied SET a = a + 1 WHERE id = %d", id))
 		}
-		for range 100 {
-			id, other := random.IntN(3)+1, 0
-			for other == 0 || other == id {
-				other = random.IntN(3) + 1
-			}
-			after := r.now()
-			switch random.IntN(4) {
-			case 0:
-				r.exec(fmt.Sprintf("DELETE FROM copied WHERE id = %d", id), fmt.Sprintf("INSERT INTO copied VALUES (%d, 1, 1)", id))
-			case 1:
-				r.exec(fmt.Sprintf("UPDATE copied SET b = b + 1 WHERE id = %d", id))
-				id, other = 0, id // not read
-			default:
-				r.exec(fmt.Sprintf("UPDATE copied SET a = a + 1 WHERE id = %d", id))
-			}
-			r.settle()
-			if id != 0 {
-				sh.wantsKey(after, true, fmt.Sprint(id))
-			}
-			sh.wantsKey(after, false, fmt.Sprint(other))
+		r.settle()
+		if id != 0 {
+			sh.wantsKey(after, true, fmt.Sprint(id))
 		}
-		r.redefined()
-	})
+		sh.wantsKey(after, false, fmt.Sprint(other))
+	}
+	r.redefined()
 }
 
 // redefined alters the table, makes another, and truncates that.
@@ -114,63 +126,59 @@ func (r *copied) redefined() {
 	later.wantsTable(after, true)
 }
 
-// TestReplicaLags has the replica apply nothing: then nothing of the upstream is
+// replicaLags has the replica apply nothing: then nothing of the upstream is
 // proven, nothing is dropped, and it goes on where it was.
-func TestReplicaLags(t *testing.T) {
-	copies(t, func(t *testing.T, r *copied) {
-		sh := r.follow("copied", intKinds).shape("id", "a")
-		after, flushes := r.now(), r.store.flushed()
-		r.applying(false)
-		r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
-		asked := Now()
-		ticket := r.unproven("the replica does not apply")
-		sh.wantsKey(after, false, "1")
-		time.Sleep(3500 * time.Millisecond) // longer than a stream that brings nothing is trusted
-		if r.feed.ProvenTicket() >= ticket || r.feed.ProvenAt() > asked {
-			t.Error("proven, though the replica does not apply")
-		}
-		if r.store.flushed() != flushes {
-			t.Error("a replica that lags costs what was kept")
-		}
-		r.applying(true)
-		eventually(t, "the replica catches up", func() bool { return r.feed.ProvenTicket() >= ticket })
-		sh.wantsKey(after, true, "1")
-		sh.wantsKey(after, false, "2")
-		if r.store.flushed() != flushes {
-			t.Error("a replica that lagged cost what was kept")
-		}
-		r.settle()
-		eventually(t, "what was applied is visible", func() bool { return r.store.Visible() == r.store.Applied() })
-	})
+func replicaLags(r *copied) {
+	sh := r.follow("copied", intKinds).shape("id", "a")
+	after, flushes := r.now(), r.store.flushed()
+	r.applying(false)
+	r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
+	asked := Now()
+	ticket := r.unproven("the replica does not apply")
+	sh.wantsKey(after, false, "1")
+	time.Sleep(3500 * time.Millisecond) // longer than a stream that brings nothing is trusted
+	if r.feed.ProvenTicket() >= ticket || r.feed.ProvenAt() > asked {
+		r.t.Error("proven, though the replica does not apply")
+	}
+	if r.store.flushed() != flushes {
+		r.t.Error("a replica that lags costs what was kept")
+	}
+	r.applying(true)
+	eventually(r.t, "the replica catches up", func() bool { return r.feed.ProvenTicket() >= ticket })
+	sh.wantsKey(after, true, "1")
+	sh.wantsKey(after, false, "2")
+	if r.store.flushed() != flushes {
+		r.t.Error("a replica that lagged cost what was kept")
+	}
+	r.settle()
+	eventually(r.t, "what was applied is visible", func() bool { return r.store.Visible() == r.store.Applied() })
 }
 
-// TestReplicaRestarts stops the replica, and starts it again.
-func TestReplicaRestarts(t *testing.T) {
-	copies(t, func(t *testing.T, r *copied) {
-		r.follow("copied", intKinds)
-		if err := r.replica.Shutdown(); err != nil {
-			t.Fatal(err)
+// replicaRestarts stops the replica, and starts it again.
+func replicaRestarts(r *copied) {
+	r.follow("copied", intKinds)
+	if err := r.replica.Shutdown(); err != nil {
+		r.t.Fatal(err)
+	}
+	r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
+	ticket := r.unproven("the replica is down")
+	if err := r.replica.Restart(context.Background()); err != nil {
+		r.t.Fatal(err)
+	}
+	if !r.postgres() {
+		start := "START SLAVE"
+		if r.server.Kind == upstream.MySQL {
+			start = "START REPLICA"
 		}
-		r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
-		ticket := r.unproven("the replica is down")
-		if err := r.replica.Restart(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if !r.postgres() {
-			start := "START SLAVE"
-			if r.server.Kind == upstream.MySQL {
-				start = "START REPLICA"
-			}
-			r.copyExec(start)
-		}
-		eventually(t, "the feed is back", func() bool { return r.feed.ProvenTicket() >= ticket })
-		sh := r.follow("copied", intKinds).shape("id", "a")
-		after := r.now()
-		r.exec("UPDATE copied SET a = a + 1 WHERE id = 2")
-		r.settle()
-		sh.wantsKey(after, true, "2")
-		sh.wantsKey(after, false, "1")
-	})
+		r.copyExec(start)
+	}
+	eventually(r.t, "the feed is back", func() bool { return r.feed.ProvenTicket() >= ticket })
+	sh := r.follow("copied", intKinds).shape("id", "a")
+	after := r.now()
+	r.exec("UPDATE copied SET a = a + 1 WHERE id = 2")
+	r.settle()
+	sh.wantsKey(after, true, "2")
+	sh.wantsKey(after, false, "1")
 }
 
 func (r *copied) copyExec(statements ...string) {
@@ -183,44 +191,39 @@ func (r *copied) copyExec(statements ...string) {
 	}
 }
 
-// TestReplicaPromoted has the replica go a way of its own, with as many
+// replicaPromoted has the replica go a way of its own, with as many
 // transactions as the primary then makes: what was kept is dropped, and nothing
 // that the replica says proves anything any more.
-func TestReplicaPromoted(t *testing.T) {
-	copies(t, func(t *testing.T, r *copied) {
-		w := r.follow("copied", intKinds)
-		flushes := r.store.flushed()
-		switch r.server.Kind {
-		case upstream.Postgres18:
-			r.copyExec("SELECT pg_promote(true, 60)")
-		case upstream.MySQL:
-			r.copyExec("STOP REPLICA", "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
-		default:
-			r.copyExec("STOP SLAVE", "SET GLOBAL read_only = OFF")
-		}
-		for i := range 20 {
-			r.copyExec(fmt.Sprintf("INSERT INTO copied VALUES (%d, 1, 1)", 100+i))
-		}
-		r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
-		r.unproven("the replica has a history of its own")
-		eventually(t, "what was kept is dropped", func() bool { return r.store.flushed() > flushes && w.Gone() })
-		r.unproven("the replica has a history of its own")
-		if r.feed.Status().Up {
-			eventually(t, "the stream is given up", func() bool { return !r.feed.Status().Up })
-		}
-		if err := r.feed.Status().LastError; !strings.Contains(err, "the replica at "+r.replica.Address()) {
-			t.Errorf("the feed does not say what is wrong with the replica: %q", err)
-		}
-	})
+func replicaPromoted(r *copied) {
+	w := r.follow("copied", intKinds)
+	flushes := r.store.flushed()
+	switch r.server.Kind {
+	case upstream.Postgres18:
+		r.copyExec("SELECT pg_promote(true, 60)")
+	case upstream.MySQL:
+		r.copyExec("STOP REPLICA", "SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+	default:
+		r.copyExec("STOP SLAVE", "SET GLOBAL read_only = OFF")
+	}
+	for i := range 20 {
+		r.copyExec(fmt.Sprintf("INSERT INTO copied VALUES (%d, 1, 1)", 100+i))
+	}
+	r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
+	r.unproven("the replica has a history of its own")
+	eventually(r.t, "what was kept is dropped", func() bool { return r.store.flushed() > flushes && w.Gone() })
+	r.unproven("the replica has a history of its own")
+	if r.feed.Status().Up {
+		eventually(r.t, "the stream is given up", func() bool { return !r.feed.Status().Up })
+	}
+	if err := r.feed.Status().LastError; !strings.Contains(err, "the replica at "+r.replica.Address()) {
+		r.t.Errorf("the feed does not say what is wrong with the replica: %q", err)
+	}
 }
 
 // TestReplicaFilterLater gives a running replica a filter.
 func TestReplicaFilterLater(t *testing.T) {
-	needsServers(t)
-	copies(t, func(t *testing.T, r *copied) {
-		if r.postgres() {
-			t.Skip("a physical standby has no filters")
-		}
+	ownKinds(t, []upstream.Kind{upstream.MariaDB, upstream.MySQL}, func(t *testing.T, primary *upstream.Server) {
+		r := newCopied(t, primary, upstream.OwnReplica(t, primary))
 		w := r.follow("copied", intKinds)
 		flushes := r.store.flushed()
 		if r.server.Kind == upstream.MySQL {
@@ -281,21 +284,19 @@ func TestReplicaRefused(t *testing.T) {
 	})
 }
 
-// TestReplicaCheckIsContent finds nothing wrong with a replica that has it all.
-func TestReplicaCheckIsContent(t *testing.T) {
-	copies(t, func(t *testing.T, r *copied) {
-		found := CheckFrom(context.Background(), r.server.DSN(), r.replica.DSN())
-		replica := 0
-		for _, f := range found {
-			if !f.OK {
-				t.Errorf("%s (mend: %s)", f.What, f.Mend)
-			}
-			if strings.HasPrefix(f.What, "replica: ") {
-				replica++
-			}
+// replicaCheck finds nothing wrong with a replica that has it all.
+func replicaCheck(r *copied) {
+	found := CheckFrom(context.Background(), r.server.DSN(), r.replica.DSN())
+	replica := 0
+	for _, f := range found {
+		if !f.OK {
+			r.t.Errorf("%s (mend: %s)", f.What, f.Mend)
 		}
-		if replica < 5 {
-			t.Errorf("the replica was hardly looked at: %+v", found)
+		if strings.HasPrefix(f.What, "replica: ") {
+			replica++
 		}
-	})
+	}
+	if replica < 5 {
+		r.t.Errorf("the replica was hardly looked at: %+v", found)
+	}
 }
