@@ -107,7 +107,7 @@ func TestReplicaStops(t *testing.T) {
 		r.applying(t, false)
 		for i := range writes {
 			mustExec(t, writer, fmt.Sprintf("UPDATE %s SET n = %d WHERE id = 1", tb, i+1))
-			time.Sleep(150 * time.Millisecond) // a probe that proves too much has this long to come
+			time.Sleep(300 * time.Millisecond) // a probe that proves too much has this long to come
 			if got := number(t, writer, own(i+1)); got != i+1 {
 				t.Fatalf("the session wrote %d and read %d", i+1, got)
 			}
