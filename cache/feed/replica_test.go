@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"freshet/bench/upstream"
+	"freshet/cache"
 )
 
 // replicaKinds are the servers that can be followed by a replica.
@@ -33,7 +34,7 @@ func TestReplica(t *testing.T) {
 			for _, test := range []struct {
 				name string
 				body func(*copied)
-			}{{"stream", replicaStream}, {"lags", replicaLags}, {"check", replicaCheck}, {"restarts", replicaRestarts}, {"promoted", replicaPromoted}} {
+			}{{"stream", replicaStream}, {"lags", replicaLags}, {"waits", replicaWaits}, {"check", replicaCheck}, {"restarts", replicaRestarts}, {"promoted", replicaPromoted}} {
 				t.Run(test.name, func(t *testing.T) {
 					test.body(newCopied(t, primary, replica))
 				})
@@ -152,6 +153,26 @@ func replicaLags(r *copied) {
 	}
 	r.settle()
 	eventually(r.t, "what was applied is visible", func() bool { return r.store.Visible() == r.store.Applied() })
+}
+
+// replicaWaits delays a commit of the primary that the replica has already: it is
+// marked, and not visible; nor is anything to a feed that begins then.
+func replicaWaits(r *copied) {
+	r.visibleWaits(func(cache.Dep) {
+		if r.postgres() {
+			return // a slot does not begin before the commit has ended
+		}
+		late := newRigFrom(r.t, r.server, r.from)
+		for range 5 {
+			late.settle()
+			if at := late.store.Visible(); at != 0 {
+				r.t.Errorf("visible is %d, and the commit that the replica had when the stream began cannot be read", at)
+			}
+		}
+		r.t.Cleanup(func() {
+			eventually(r.t, "visible is known once the commit can be read", func() bool { return late.store.Visible() != 0 })
+		})
+	})
 }
 
 // replicaRestarts stops the replica, and starts it again.

@@ -41,57 +41,64 @@ func (r *rig) delay() (release func()) {
 // has it long before anybody can read it; visible must not pass it.
 func TestVisibleWaitsForReaders(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		r := newRig(t, s)
-		r.fresh("gap", "id INT PRIMARY KEY, a INT, b INT")
-		r.exec("INSERT INTO gap VALUES (1, 1, 1)")
-		sh := r.follow("gap", intKinds).shape("id", "")
-		var after cache.Position
-		key := sh.key("1")
-		release := r.delay()
-		done := make(chan error, 1)
-		// PostgreSQL takes its new settings when it comes to it.
-		eventually(t, "a commit is delayed", func() bool {
-			after = r.now()
-			go func() {
-				_, err := r.db.ExecContext(context.Background(), "UPDATE gap SET a = 2 WHERE id = 1")
-				done <- err
-			}()
-			eventually(t, "the change is marked", func() bool { return r.store.at(key) > after })
-			select {
-			case err := <-done:
-				if err != nil {
-					t.Fatal(err)
-				}
-				r.exec("UPDATE gap SET a = 1 WHERE id = 1")
-				return false
-			case <-time.After(200 * time.Millisecond):
-				return true
-			}
-		})
-		for range 20 {
-			r.settle()
-			var a int
-			if err := r.db.QueryRow("SELECT a FROM gap").Scan(&a); err != nil {
-				t.Fatal(err)
-			}
-			if a != 1 {
-				t.Fatal("the commit was not delayed")
-			}
-			if at := r.store.at(key); r.store.Visible() >= at {
-				t.Fatalf("visible %d has passed the delayed commit at %d", r.store.Visible(), at)
-			}
-		}
+		newRig(t, s).visibleWaits(func(cache.Dep) {})
+	})
+}
+
+// visibleWaits runs meanwhile while a commit is delayed, which changes what
+// depends on its argument.
+func (r *rig) visibleWaits(meanwhile func(cache.Dep)) {
+	r.t.Helper()
+	r.fresh("gap", "id INT PRIMARY KEY, a INT, b INT")
+	r.exec("INSERT INTO gap VALUES (1, 1, 1)")
+	sh := r.follow("gap", intKinds).shape("id", "")
+	var after cache.Position
+	key := sh.key("1")
+	release := r.delay()
+	done := make(chan error, 1)
+	// PostgreSQL takes its new settings when it comes to it.
+	eventually(r.t, "a commit is delayed", func() bool {
+		after = r.now()
+		go func() {
+			_, err := r.db.ExecContext(context.Background(), "UPDATE gap SET a = 2 WHERE id = 1")
+			done <- err
+		}()
+		eventually(r.t, "the change is marked", func() bool { return r.store.at(key) > after })
 		select {
 		case err := <-done:
-			t.Fatalf("the commit was not delayed: %v", err)
-		default:
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			r.exec("UPDATE gap SET a = 1 WHERE id = 1")
+			return false
+		case <-time.After(200 * time.Millisecond):
+			return true
 		}
-		release()
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-		eventually(t, "visible passes the commit", func() bool { return r.store.Visible() >= r.store.at(key) })
 	})
+	for range 20 {
+		r.settle()
+		var a int
+		if err := r.db.QueryRow("SELECT a FROM gap").Scan(&a); err != nil {
+			r.t.Fatal(err)
+		}
+		if a != 1 {
+			r.t.Fatal("the commit was not delayed")
+		}
+		if at := r.store.at(key); r.store.Visible() >= at {
+			r.t.Fatalf("visible %d has passed the delayed commit at %d", r.store.Visible(), at)
+		}
+	}
+	meanwhile(key)
+	select {
+	case err := <-done:
+		r.t.Fatalf("the commit was not delayed: %v", err)
+	default:
+	}
+	release()
+	if err := <-done; err != nil {
+		r.t.Fatal(err)
+	}
+	eventually(r.t, "visible passes the commit", func() bool { return r.store.Visible() >= r.store.at(key) })
 }
 
 // TestIdleVisible makes sure that visible comes up to applied on a server that
