@@ -15,6 +15,7 @@ func (r *mysqlReader) query(e binlog.Event, cut bool) error {
 	if err != nil || cut {
 		// Too long or not to be understood: it may have done anything.
 		r.openFor()
+		r.group.content = true
 		r.txn.everything()
 		return r.statementEnd()
 	}
@@ -55,6 +56,7 @@ func startsWith(text []byte, prefix string) bool {
 
 // statement applies what a statement surely names, else everything.
 func (r *mysqlReader) statement(q *binlog.Query, text string) {
+	r.group.content = true
 	verdict := r.ddl.read(q, text)
 	switch {
 	case verdict.nothing:
@@ -73,6 +75,7 @@ func (r *mysqlReader) statement(q *binlog.Query, text string) {
 // shapes may have come that they were not hashed for.
 func (r *mysqlReader) xaQuery(text string) error {
 	r.openFor()
+	r.group.content = true
 	fields := strings.Fields(text)
 	verb := ""
 	if len(fields) > 1 {

@@ -54,6 +54,7 @@ type group struct {
 	gtid        binlog.GTID
 	maria       binlog.MariaGTID
 	server      uint32 // MariaDB: the server_id in it
+	content     bool   // there is something in it
 }
 
 // prepared is what an XA transaction touched.
@@ -216,6 +217,7 @@ func (r *mysqlReader) unpack(e binlog.Event, cut bool) error {
 	}
 	if errors.Is(err, binlog.ErrTooLarge) {
 		r.beginGroup()
+		r.group.content = true
 		r.txn.everything()
 		err = r.finish()
 	}
@@ -255,6 +257,7 @@ func (r *mysqlReader) apply(e binlog.Event, cut bool) error {
 		return nil
 	case r.group.open:
 		// Statements that the log keeps as text, or what nobody knows.
+		r.group.content = true
 		r.txn.everything()
 		return nil
 	}
@@ -346,6 +349,7 @@ func (r *mysqlReader) tableMap(e binlog.Event) error {
 		r.parsed[id] = m
 	}
 	r.maps[id] = m
+	r.group.content = true
 	if r.group.xa != nil {
 		r.group.xa.add(m.key)
 	}

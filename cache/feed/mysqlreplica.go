@@ -28,6 +28,9 @@ import (
 // mysqlCopy is what is known of the replica whose log is followed.
 type mysqlCopy struct {
 	facts mysqlFacts // mysqlSource.mu
+	// unlike is the replica that was found not to be like the upstream.
+	// mysqlSource.mu.
+	unlike string
 	// gate and gateDomains (MariaDB) are what the replica had when the stream
 	// began, whether the upstream shows it already or not. mysqlSource.mu.
 	gate        *binlog.GTIDSet
@@ -68,8 +71,11 @@ func (s *mysqlSource) inspectLog(ctx context.Context, conn *client.Conn) (mysqlF
 		return facts, err
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.copy.unlike == facts.identity {
+		return facts, s.ofReplica(errSkipped)
+	}
 	s.facts, s.copy.facts = up, facts
-	s.mu.Unlock()
 	return facts, nil
 }
 
@@ -214,6 +220,11 @@ func (s *mysqlSource) watchReplica(ctx context.Context) {
 // errAlone wraps the news that a replica has what the upstream has not.
 var errAlone = errors.New("the replica has transactions that the upstream does not have, so their rows may differ; mend: make the replica anew from the upstream")
 
+// errSkipped wraps the news that a replica left out a transaction; what it left
+// out before the stream began nobody can tell.
+var errSkipped = errors.New("the replica skipped a transaction of the upstream, so their rows may differ; " +
+	"mend: make the replica anew from the upstream, then restart Freshet")
+
 // startMySQLCopy refuses a replica that had executed more than the upstream.
 func (s *mysqlSource) startMySQLCopy(ctx context.Context, executed *binlog.GTIDSet) error {
 	if s.from == nil {
@@ -311,6 +322,12 @@ func (r *mysqlReader) known() error {
 		return nil
 	}
 	own, had := r.origin()
+	if r.skipped() {
+		s.mu.Lock()
+		s.copy.unlike = r.facts.identity
+		s.mu.Unlock()
+		return fmt.Errorf("%w: %w", errPlaceLost, s.ofReplica(errSkipped))
+	}
 	if r.facts.maria {
 		at, now := r.heads[r.group.maria.Domain], r.group.maria.Sequence
 		if now <= at {
@@ -329,6 +346,18 @@ func (r *mysqlReader) known() error {
 		return fmt.Errorf("%w: %w", errPlaceLost, s.ofReplica(errAlone))
 	}
 	return nil
+}
+
+// skipped tells whether the replica left out a transaction of the upstream: it
+// logs it empty, or (MariaDB, whose numbers have no gaps) not at all. Whoever
+// keeps databases out of the upstream's own log has empty ones there.
+func (r *mysqlReader) skipped() bool {
+	up := r.source.fact()
+	if !r.group.content && len(up.doDB)+len(up.ignoreDB) == 0 {
+		return true
+	}
+	g := &r.group.maria
+	return r.facts.maria && g.Sequence > r.heads[g.Domain]+1
 }
 
 // origin tells whether the group's name is one that only the upstream gives,

@@ -194,6 +194,8 @@ func replicaRestarts(r *copied) {
 		r.copyExec(start)
 	}
 	eventually(r.t, "the feed is back", func() bool { return r.feed.ProvenTicket() >= ticket })
+	r.restart(true) // the primary
+	r.settle()
 	sh := r.follow("copied", intKinds).shape("id", "a")
 	after := r.now()
 	r.exec("UPDATE copied SET a = a + 1 WHERE id = 2")
@@ -255,6 +257,52 @@ func TestReplicaFilterLater(t *testing.T) {
 		eventually(t, "the stream is given up", func() bool { return r.store.flushed() > flushes && w.Gone() && !r.feed.Status().Up })
 		r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
 		r.unproven("the replica leaves changes out")
+	})
+}
+
+// TestReplicaSkips has the replica leave a transaction of the primary out, as is
+// done with one that it cannot apply.
+func TestReplicaSkips(t *testing.T) {
+	ownKinds(t, []upstream.Kind{upstream.MariaDB, upstream.MySQL}, func(t *testing.T, primary *upstream.Server) {
+		r := newCopied(t, primary, upstream.OwnReplica(t, primary))
+		w := r.follow("copied", intKinds)
+		flushes := r.store.flushed()
+		r.applying(false)
+		r.exec("UPDATE copied SET a = a + 1 WHERE id = 1")
+		ask := "SELECT @@GLOBAL.gtid_binlog_pos"
+		if r.server.Kind == upstream.MySQL {
+			ask = "SELECT @@GLOBAL.gtid_executed"
+		}
+		var last string
+		if err := r.db.QueryRow(ask).Scan(&last); err != nil {
+			t.Fatal(err)
+		}
+		if r.server.Kind == upstream.MySQL {
+			source, numbers, _ := strings.Cut(last, ":")
+			numbers = numbers[strings.LastIndexByte(numbers, '-')+1:]
+			r.copyExec("SET GLOBAL super_read_only = OFF", "SET GLOBAL read_only = OFF")
+			c, err := r.onCopy.Conn(context.Background())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range []string{"SET GTID_NEXT = '" + source + ":" + numbers + "'", "BEGIN", "COMMIT", "SET GTID_NEXT = 'AUTOMATIC'"} {
+				if _, err := c.ExecContext(context.Background(), s); err != nil {
+					t.Fatalf("%s: %v", s, err)
+				}
+			}
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r.applying(true)
+		} else {
+			r.copyExec("STOP SLAVE", "SET GLOBAL gtid_slave_pos = '"+last+"'", "START SLAVE")
+		}
+		r.exec("UPDATE copied SET a = a + 1 WHERE id = 2")
+		eventually(t, "what was kept is dropped", func() bool { return r.store.flushed() > flushes && w.Gone() && !r.feed.Status().Up })
+		r.unproven("the replica skipped a transaction")
+		if err := r.feed.Status().LastError; !strings.Contains(err, "skipped") {
+			t.Errorf("the feed does not say what is wrong with the replica: %q", err)
+		}
 	})
 }
 
