@@ -131,7 +131,7 @@ func TestConfigFile(t *testing.T) {
 		head + "    listen: 5\n":                   "upstreams: item 1: listen: want text",
 		head + "    feed-from: postgres://a@h/d\n": "want a replica of the upstream",
 		"upstreams: mysql://app@h/d\n":             "upstreams: want a list",
-		"upstreams: [mysql://app@h/d]\n":           "upstreams: item 1: want dsn and listen",
+		"upstreams: [mysql://app@h/d]\n":           "upstreams: item 1: want dsn, listen and feed-from",
 		"upstreams:\n  - listen: 127.0.0.1:0\n":    "upstreams: item 1 has no dsn",
 		head + "max_staleness: 1s\n":               `unknown key "max_staleness"`,
 		head + "max-staleness: soon\n":             "max-staleness: ",

@@ -32,6 +32,7 @@ type serveFlags struct {
 	clients   int
 	logLevel  string
 	logFormat string
+	misplaced error // a --feed-from that belongs to no upstream
 }
 
 func (f *serveFlags) register(cmd *cobra.Command) {
@@ -92,6 +93,8 @@ func (f *serveFlags) config(cmd *cobra.Command) (proxy.Config, error) {
 // given refuses values that the proxy would take for "not given".
 func (f *serveFlags) given() error {
 	switch {
+	case f.misplaced != nil:
+		return f.misplaced
 	case f.cache == "":
 		return errors.New("--cache is empty: want auto, explicit or off")
 	case f.level == "":
@@ -243,15 +246,17 @@ func (l *listenFlag) Set(address string) error {
 func (l *listenFlag) String() string { return "" }
 func (l *listenFlag) Type() string   { return "ADDRESS" }
 
+// Set keeps a mistake for later: whoever parses flags would repeat the DSN with
+// it, password and all.
 func (r *feedFromFlag) Set(dsn string) error {
-	n := len(r.upstreams)
-	if n == 0 {
-		return errors.New("give --upstream before its --feed-from")
+	switch n := len(r.upstreams); {
+	case n == 0:
+		r.misplaced = errors.New("give --upstream before its --feed-from")
+	case r.upstreams[n-1].FeedFrom != "":
+		r.misplaced = errors.New("each --upstream takes one --feed-from")
+	default:
+		r.upstreams[n-1].FeedFrom = dsn
 	}
-	if r.upstreams[n-1].FeedFrom != "" {
-		return errors.New("each --upstream takes one --feed-from")
-	}
-	r.upstreams[n-1].FeedFrom = dsn
 	return nil
 }
 func (r *feedFromFlag) String() string { return "" }
