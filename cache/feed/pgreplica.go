@@ -31,8 +31,9 @@ const oldestDecodingStandby = 160000
 type pgCopy struct {
 	config *pgconn.Config // nil: the upstream's own stream is followed
 	asks   *pgSide
-	// system and timeline are the primary's, when the stream began; pgSource.mu.
-	system, timeline string
+	// system and timeline are the primary's, when the stream began, and run is
+	// the standby's: see pgIdentity. pgSource.mu.
+	system, timeline, run string
 }
 
 // useStandby makes the standby at this DSN the one that is followed.
@@ -49,12 +50,18 @@ func (s *pgSource) useStandby(dsn string) error {
 	}
 	s.copy.config = config
 	s.copy.asks = side.New(side.Kind[*pgconn.PgConn]{
-		Dial: func(ctx context.Context) (*pgconn.PgConn, string, error) {
-			conn, err := s.connectStandby(ctx)
-			return conn, "", err
+		Dial: s.dialAsks,
+		Server: func() string {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.copy.run
 		},
-		Server:    func() string { return "" },
-		Elsewhere: func(string) error { return errStreamEnded },
+		// What another standby has replayed says nothing of the stream.
+		Elsewhere: func(string) error {
+			err := s.ofStandby(errors.New("it is now another server, or was restarted"))
+			s.feed.cut(err)
+			return err
+		},
 		Judge:     judgePg,
 		Interrupt: func(*pgconn.PgConn) {},
 		Close:     closePg,
@@ -69,6 +76,30 @@ func (s *pgSource) connectStandby(ctx context.Context) (*pgconn.PgConn, error) {
 		return nil, s.ofStandby(err)
 	}
 	return conn, nil
+}
+
+func (s *pgSource) dialAsks(ctx context.Context) (*pgconn.PgConn, string, error) {
+	conn, err := s.connectStandby(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	run, err := pgIdentity(ctx, conn)
+	if err != nil {
+		closePg(conn)
+		return nil, "", err
+	}
+	return conn, run, nil
+}
+
+// othersOnStandby tells whether other Freshets take their stream from it.
+func (s *pgSource) othersOnStandby(ctx context.Context, mine string) (others bool, err error) {
+	err = s.copy.asks.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) error {
+		r, err := c.Exec(ctx, "SELECT 1 FROM pg_replication_slots WHERE slot_name LIKE "+quoteText(strings.ReplaceAll(slotPrefix, "_", `\_`)+"%")+
+			" AND slot_name <> "+quoteText(mine)+" AND active").ReadAll()
+		others = err == nil && len(r) == 1 && len(r[0].Rows) > 0
+		return err
+	})
+	return others, err
 }
 
 func (s *pgSource) ofStandby(err error) error {
@@ -204,6 +235,10 @@ func (s *pgSource) meetStandby(ctx context.Context, conn, primary *pgconn.PgConn
 	if err := s.inspectStandby(ctx, conn, up); err != nil {
 		return err
 	}
+	run, err := pgIdentity(ctx, conn)
+	if err != nil {
+		return s.ofStandby(err)
+	}
 	want, err := readPrimaryPlace(ctx, primary)
 	if err != nil {
 		return err
@@ -219,7 +254,7 @@ func (s *pgSource) meetStandby(ctx context.Context, conn, primary *pgconn.PgConn
 			return s.ofStandby(fmt.Errorf("it is on timeline %s and the upstream on %s: one of them was promoted without the other", have.timeline, want.timeline))
 		case have.at >= want.at:
 			s.mu.Lock()
-			s.copy.system, s.copy.timeline = want.system, want.timeline
+			s.copy.system, s.copy.timeline, s.copy.run = want.system, want.timeline, run
 			s.mu.Unlock()
 			return nil
 		case time.Now().After(end):
@@ -262,7 +297,7 @@ func (s *pgSource) logSnapshots(ctx context.Context) (stop func()) {
 	}
 }
 
-// checkStandbyReplica says what a standby has and lacks.
+// pgReplica says what a standby has and lacks.
 func (f *findings) pgReplica(ctx context.Context, s *pgSource, primary *pgconn.PgConn, up pgFacts) {
 	conn, err := s.connectStandby(ctx)
 	if f.failed(err, "start the replica, mend --feed-from, or allow replication connections of its user in the replica's pg_hba.conf") {

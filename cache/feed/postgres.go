@@ -257,6 +257,11 @@ func (s *pgSource) dropPublication(ctx context.Context, c *pgconn.PgConn) error 
 	if err != nil || len(rows) > 0 {
 		return err
 	}
+	if s.copy.config != nil {
+		if others, err := s.othersOnStandby(ctx, mine); err != nil || others {
+			return err
+		}
+	}
 	return pgExec(ctx, c, "DROP PUBLICATION IF EXISTS "+publication)
 }
 
