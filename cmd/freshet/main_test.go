@@ -122,6 +122,26 @@ func TestCheckKeepsToItsLines(t *testing.T) {
 	}
 }
 
+// check looks at a replica, too, and finds what it lacks.
+func TestCheckFeedFrom(t *testing.T) {
+	primary := upstream.Own(t, upstream.MariaDB)
+	replica := upstream.OwnReplica(t, primary)
+	for _, c := range []struct {
+		change       string
+		status       int
+		want, mended string
+	}{{"SELECT 1", 0, "ok  replica: it leaves nothing out", ""},
+		{"SET GLOBAL slave_exec_mode = 'IDEMPOTENT'", 1, "MISSING  replica: replica_exec_mode is IDEMPOTENT", "set it to STRICT"}} {
+		if _, err := replica.DB(t).Exec(c.change); err != nil {
+			t.Fatal(err)
+		}
+		status, stdout, stderr := run(t, program(t, "check", "--upstream", primary.DSN(), "--feed-from", replica.DSN()))
+		if status != c.status || !strings.Contains(stdout, c.want) || !strings.Contains(stdout, c.mended) {
+			t.Errorf("%s: status %d, want %d and %q; said\n%s%s", c.change, status, c.status, c.want, stdout, stderr)
+		}
+	}
+}
+
 // Each mistake in the file is told with its place; what the environment says
 // counts as the flag does.
 func TestConfigFile(t *testing.T) {
@@ -166,6 +186,11 @@ func TestConfigFile(t *testing.T) {
 	cmd = program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")
 	cmd.Env = append(cmd.Env, "FRESHET_MAX_LINKS=-7")
 	if status, _, stderr := run(t, cmd); status != 2 || !strings.Contains(stderr, "--max-links -7") {
+		t.Errorf("from the environment: status %d and %q", status, stderr)
+	}
+	cmd = program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")
+	cmd.Env = append(cmd.Env, "FRESHET_FEED_FROM=postgres://app:hidden@h/d")
+	if status, _, stderr := run(t, cmd); status != 2 || !strings.Contains(stderr, "want a replica of the upstream") || strings.Contains(stderr, "hidden") {
 		t.Errorf("from the environment: status %d and %q", status, stderr)
 	}
 }
