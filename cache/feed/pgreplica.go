@@ -243,6 +243,7 @@ func (s *pgSource) meetStandby(ctx context.Context, conn, primary *pgconn.PgConn
 	if err != nil {
 		return err
 	}
+	var flushed time.Time
 	for end := time.Now().Add(sideTimeout); ; {
 		have, err := readPgPlace(ctx, conn)
 		switch {
@@ -261,8 +262,11 @@ func (s *pgSource) meetStandby(ctx context.Context, conn, primary *pgconn.PgConn
 			return s.ofStandby(fmt.Errorf("it has replayed the log up to %s and not to %s, in %s", lsnText(have.at), lsnText(want.at), sideTimeout))
 		}
 		// What was logged without a commit is flushed, and so sent, with one.
-		if err := pgExec(ctx, primary, "SELECT pg_logical_emit_message(true, 'freshet', '')"); err != nil {
-			return err
+		if time.Since(flushed) > time.Second {
+			flushed = time.Now()
+			if err := pgExec(ctx, primary, "SELECT pg_logical_emit_message(true, 'freshet', '')"); err != nil {
+				return err
+			}
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
 			return context.Cause(ctx)
