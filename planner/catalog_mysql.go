@@ -59,7 +59,7 @@ func mysqlString(s string) string { return "_utf8mb4 X'" + hex.EncodeToString([]
 func (k *catalog) fetchMySQL(ctx context.Context, fold bool, schema, name string) ([]*relation, error) {
 	s, n := mysqlString(schema), mysqlString(name)
 	rows, err := k.query(ctx, 11, `SELECT t.TABLE_SCHEMA, t.TABLE_NAME, t.TABLE_TYPE, t.ENGINE,
-		c.COLUMN_NAME, c.DATA_TYPE, c.COLUMN_TYPE, c.CHARACTER_SET_NAME, c.COLLATION_NAME, c.EXTRA, c.NUMERIC_PRECISION
+		c.COLUMN_NAME, c.DATA_TYPE, c.COLUMN_TYPE, c.CHARACTER_SET_NAME, c.COLLATION_NAME, c.EXTRA, COALESCE(c.NUMERIC_PRECISION, c.DATETIME_PRECISION)
 		FROM information_schema.TABLES t LEFT JOIN information_schema.COLUMNS c
 		ON c.TABLE_SCHEMA = `+s+` AND c.TABLE_NAME = `+n+`
 		WHERE t.TABLE_SCHEMA = `+s+` AND t.TABLE_NAME = `+n+` ORDER BY c.ORDINAL_POSITION`)
@@ -166,7 +166,8 @@ func mysqlReason(tableType string, engine *string) string {
 }
 
 // addMySQLColumn takes COLUMN_NAME, DATA_TYPE, COLUMN_TYPE,
-// CHARACTER_SET_NAME, COLLATION_NAME, EXTRA, NUMERIC_PRECISION.
+// CHARACTER_SET_NAME, COLLATION_NAME, EXTRA, and NUMERIC_PRECISION or
+// DATETIME_PRECISION.
 func (r *relation) addMySQLColumn(row []*string) {
 	charset, collation := strings.ToLower(text(row[3])), strings.ToLower(text(row[4]))
 	dataType, columnType := strings.ToLower(text(row[1])), strings.ToLower(text(row[2]))

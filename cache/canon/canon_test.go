@@ -230,7 +230,7 @@ func TestDateForms(t *testing.T) {
 		my := binary.LittleEndian.AppendUint16(nil, uint16(m.Year()))
 		my = append(my, byte(m.Month()), byte(m.Day()), byte(m.Hour()), byte(m.Minute()), byte(m.Second()))
 		my = binary.LittleEndian.AppendUint32(my, uint32(m.Nanosecond()/1000))
-		got, ok = AppendMySQLParam(MySQLColumn{Kind: DateTime}, nil, typeDateTime, my, false)
+		got, ok = AppendMySQLParam(MySQLColumn{Kind: DateTime, Digits: 6}, nil, typeDateTime, my, false)
 		if !ok || !bytes.Equal(got, want) {
 			t.Fatalf("%s: MySQL's binary %x, %v; text %x", s, got, ok, want)
 		}
@@ -260,6 +260,11 @@ func TestMySQLComparisons(t *testing.T) {
 		{MySQLColumn{Kind: Int}, "9007199254740991", true},
 		{MySQLColumn{Kind: Int}, "9007199254740992", false}, // equals 9007199254740993 as a double
 		{MySQLColumn{Kind: Int}, "12abc", false},
+		{MySQLColumn{Kind: DateTime}, "2024-01-01 00:00:00", true},
+		{MySQLColumn{Kind: DateTime}, "2024-01-01 00:00:00.5", false}, // an index may find 00:00:00
+		{MySQLColumn{Kind: DateTime, Digits: 3}, "2024-01-01 00:00:00.5", true},
+		{MySQLColumn{Kind: DateTime, Digits: 3}, "2024-01-01 00:00:00.5001", false},
+		{MySQLColumn{Kind: DateTime, Digits: 6}, "2024-01-01 00:00:00.500001", true},
 		{MySQLColumn{Kind: Decimal, Digits: 10}, "1.190", true},
 		{MySQLColumn{Kind: Decimal, Digits: 30}, "1.190", false}, // 1.19000000000000000001 equals it
 		{MySQLColumn{Kind: Decimal, Digits: 10}, "1.190000000000000001", false},

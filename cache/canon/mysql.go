@@ -15,8 +15,26 @@ const exactDigits = 15
 // MySQLColumn is what MySQL's rules of comparison ask of a column.
 type MySQLColumn struct {
 	Kind Kind
-	// Digits is NUMERIC_PRECISION of a decimal column.
+	// Digits is NUMERIC_PRECISION of a decimal column, DATETIME_PRECISION of a
+	// DATETIME.
 	Digits int
+}
+
+// moment gives a moment that was appended to dst from at on, if the column can
+// hold it. One with more digits than the column equals nothing there, but
+// MariaDB cuts them off when it looks into an index (seen on 10.11).
+func (c MySQLColumn) moment(dst []byte, at int, ok bool) ([]byte, bool) {
+	if !ok {
+		return dst, false
+	}
+	step := uint64(1)
+	for range 6 - min(max(c.Digits, 0), 6) {
+		step *= 10
+	}
+	if binary.BigEndian.Uint64(dst[at:])%step != 0 {
+		return dst[:at], false
+	}
+	return dst, true
 }
 
 // AppendMySQLInt appends a whole number, literal or integer parameter, compared with
@@ -82,7 +100,9 @@ func AppendMySQLString(c MySQLColumn, dst, text []byte, sameCharset bool) ([]byt
 	case Date:
 		return dateText(dst, text)
 	case DateTime:
-		return momentText(dst, text)
+		at := len(dst)
+		dst, ok := momentText(dst, text)
+		return c.moment(dst, at, ok)
 	}
 	return dst, false
 }
@@ -129,19 +149,21 @@ func AppendMySQLParam(c MySQLColumn, dst []byte, fieldType uint32, data []byte, 
 	case typeVarchar, typeVarString, typeString, typeTinyBlob, typeMediumBlob, typeLongBlob, typeBlob:
 		return AppendMySQLString(c, dst, data, sameCharset)
 	case typeDate, typeDateTime, typeTimestamp:
-		return appendMySQLMoment(c.Kind, dst, data)
+		return appendMySQLMoment(c, dst, data)
 	}
 	return dst, false
 }
 
 // appendMySQLMoment appends a DATE, DATETIME or TIMESTAMP parameter. A DATE
 // column compares with one as its day's midnight.
-func appendMySQLMoment(kind Kind, dst, data []byte) ([]byte, bool) {
+func appendMySQLMoment(c MySQLColumn, dst, data []byte) ([]byte, bool) {
 	year, month, day, hour, minute, second, micros, ok := mysqlMoment(data)
 	switch {
-	case ok && kind == DateTime:
-		return AppendMoment(dst, year, month, day, hour, minute, second, micros)
-	case ok && kind == Date && hour|minute|second|micros == 0:
+	case ok && c.Kind == DateTime:
+		at := len(dst)
+		dst, ok = AppendMoment(dst, year, month, day, hour, minute, second, micros)
+		return c.moment(dst, at, ok)
+	case ok && c.Kind == Date && hour|minute|second|micros == 0:
 		return appendDate(dst, year, month, day)
 	}
 	return dst, false

@@ -142,7 +142,11 @@ type pairs struct {
 }
 
 func newPairs(t *testing.T, r *rig, rng *rand.Rand, c drawn) *pairs {
-	r.fresh("pairs", "id INT PRIMARY KEY, v "+c.ddl)
+	columns := "id INT PRIMARY KEY, v " + c.ddl
+	if !r.postgres() && !strings.HasPrefix(c.ddl, "TEXT") && rng.IntN(2) == 0 {
+		columns += ", KEY (v)" // what is looked for in an index may be cut to the column's size first
+	}
+	r.fresh("pairs", columns)
 	p := &pairs{watched: r.follow("pairs", map[string]canon.Kind{"v": c.kind}), rng: rng, column: c, rows: map[int]map[cache.Dep]bool{}}
 	p.equal = p.shape("v", "")
 	switch c.kind {
@@ -209,12 +213,23 @@ func (p *pairs) literal(text string) string {
 	return fmt.Sprintf("_utf8mb4 X'%x'", text)
 }
 
+// digits is the column's precision as the catalog tells it.
+func (c drawn) digits() int {
+	if c.kind != canon.DateTime {
+		return 12
+	}
+	if _, n, ok := strings.Cut(c.ddl, "("); ok {
+		return int(n[0] - '0')
+	}
+	return 0
+}
+
 // canonical is a literal's canonical form as the planner makes it.
 func (p *pairs) canonical(text string) ([]byte, bool) {
 	if p.postgres() {
 		return canon.AppendText(p.column.kind, nil, []byte(text))
 	}
-	column := canon.MySQLColumn{Kind: p.column.kind, Digits: 12}
+	column := canon.MySQLColumn{Kind: p.column.kind, Digits: p.column.digits()}
 	return canon.AppendMySQLString(column, nil, []byte(text), !strings.Contains(p.column.ddl, "latin1"))
 }
 
