@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5/pgproto3"
+
 	"freshet/proxy"
 )
 
@@ -35,4 +37,28 @@ func TestDeadStatementsInTransaction(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A column that was added and dropped again leaves a prepared statement as it
+// was, also on a link that parsed it in between.
+func TestColumnsComeBack(t *testing.T) {
+	r := newRig(t, proxy.Config{Loops: 1, MaxLinks: 2})
+	admin, p, hog := r.peer(t, false), r.peer(t, true), r.peer(t, true)
+	admin.ask("drop table if exists back; create table back (id int primary key, n text); insert into back values (1, 'a')")
+	run := func() string {
+		p.send(bind("", "s", "1"), execute("", 0), sync)
+		return strings.Join(p.read(1, &pgproto3.ReadyForQuery{}), " ")
+	}
+	p.play(script{groups: []group{g(parse("s", "select * from back where id = $1"), descS("s"), sync)}})
+	want := run()
+	if !strings.Contains(want, `"a"`) {
+		t.Fatal(want)
+	}
+	admin.ask("alter table back add column ex int default 3")
+	hog.ask("begin")
+	hog.ask("select pg_backend_pid()") // has the link on which the statement was parsed first
+	await(t, "the server's refusal", func() bool { return strings.Contains(run(), "0A000") })
+	admin.ask("alter table back drop column ex")
+	await(t, "the answer again", func() bool { return run() == want })
+	hog.ask("rollback")
 }

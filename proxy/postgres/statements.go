@@ -87,6 +87,14 @@ func (h *handler) newStatement(m *pg.Parse, st *planner.Statement) *statement {
 	return s
 }
 
+// planNow is the planner's present plan, nil if it has none.
+func (s *statement) planNow() *planner.Plan {
+	if s.st == nil {
+		return nil
+	}
+	return s.st.Plan()
+}
+
 // otherSettings tells whether a statement with a literal was parsed under other
 // settings than now.
 func (h *handler) otherSettings(s *statement) bool { return s.context != 0 && s.context != h.context }
@@ -220,6 +228,14 @@ func (h *handler) onLink(s *statement) (name string, at place) {
 		return h.onLink(s)
 	}
 	if !sameColumns(s.description, found.description) {
+		if now := s.planNow(); found.plan != now {
+			// Parsed here while the columns were others; they may be back.
+			h.sendClose(ls, key)
+			found = h.prepare(ls, key, s)
+			found.plan = now
+			h.awaitAnswers()
+			return found.name, placeWaiting
+		}
 		return found.name, placeChanged
 	}
 	return found.name, placeHere
