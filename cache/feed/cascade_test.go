@@ -56,7 +56,7 @@ var family = []struct{ name, columns string }{
 // others changed with them. Half of the tables are not followed.
 func TestFamily(t *testing.T) {
 	kinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
-		seed := rand.Uint64()
+		seed := seedOf(t)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 4))
 		r := newRig(t, s)

@@ -116,7 +116,7 @@ var drawnPostgres = []drawn{
 // the two was refused.
 func TestServersOwnEquality(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		seed := rand.Uint64()
+		seed := seedOf(t)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 3))
 		r := newRig(t, s)

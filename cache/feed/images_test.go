@@ -56,7 +56,7 @@ func imageModes(postgres bool) (modes []imageMode) {
 // it did not.
 func TestImages(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		seed := rand.Uint64()
+		seed := seedOf(t)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r := newRig(t, s)

@@ -43,7 +43,7 @@ func (w *watchedShape) valid(k kept, key cache.Dep) bool {
 // the server, and then from a cache under a lease, must not go back in time.
 func TestLeaseUnderFaults(t *testing.T) {
 	synchronousKinds(t, func(t *testing.T, s *upstream.Server) {
-		seed := rand.Uint64()
+		seed := seedOf(t)
 		t.Logf("seed %d", seed)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		w := newWire(t, s.Address())

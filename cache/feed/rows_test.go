@@ -15,7 +15,7 @@ import (
 // marked is computed from the rows before and after.
 func TestRowsMarkTheirKeys(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		seed := rand.Uint64()
+		seed := seedOf(t)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		r := newRig(t, s)
