@@ -2,30 +2,21 @@ package proxy_test
 
 import (
 	"context"
-	"os"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"freshet/bench/gate"
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/proxy"
 )
 
-// gateSeed is the same for every run, so that a change to the code is what a
-// failure speaks of. FRESHET_GATE_SEED takes another; `freshet gate` draws one.
+// gateSeed is FRESHET_GATE_SEED, or the same for every run; `freshet gate` draws
+// one.
 func gateSeed(t *testing.T) uint64 {
 	t.Helper()
-	text := os.Getenv("FRESHET_GATE_SEED")
-	if text == "" {
-		return 103
-	}
-	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("FRESHET_GATE_SEED=%q: want a number", text)
-	}
-	return seed
+	return seed.Of(t, "FRESHET_GATE_SEED", 103)
 }
 
 // runGate compares direct with through; the report has the seed.

@@ -5,74 +5,28 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
+	"freshet/bench/program"
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 )
 
-func TestMain(m *testing.M) {
-	code := upstream.Main(m)
-	if built.folder != "" {
-		if err := os.RemoveAll(built.folder); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
-	}
-	os.Exit(code)
-}
-
-// built is the Freshet that the tests start, made when first needed.
-var built struct {
-	once   sync.Once
-	folder string
-	err    error
-}
-
-// program is FRESHET_BIN, or a Freshet made from this source.
-func program(t *testing.T) string {
-	t.Helper()
-	if p := os.Getenv("FRESHET_BIN"); p != "" {
-		return p
-	}
-	built.once.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "freshet-history-"); built.err != nil {
-			return
-		}
-		cmd := exec.Command("go", "build", "-o", filepath.Join(built.folder, "freshet"), "freshet/cmd/freshet")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			built.err = fmt.Errorf("%s: %w\n%s", cmd, err, out)
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return filepath.Join(built.folder, "freshet")
-}
+func TestMain(m *testing.M) { os.Exit(program.Clean(upstream.Main(m))) }
 
 // full says that FRESHET_HISTORY asks for the long form.
 func full() bool { return os.Getenv("FRESHET_HISTORY") == "full" }
 
-// seed is the same for every short run, so that a change to the code is what a
-// failure speaks of; the long form draws one. FRESHET_HISTORY_SEED gives another.
-func seed(t *testing.T) uint64 {
+// drawnSeed is the same for every short run; the long form draws one.
+// FRESHET_HISTORY_SEED gives another.
+func drawnSeed(t *testing.T) uint64 {
 	t.Helper()
-	text := os.Getenv("FRESHET_HISTORY_SEED")
-	switch {
-	case text == "" && full():
-		return rand.Uint64()
-	case text == "":
-		return 7
+	fixed := uint64(7)
+	if full() {
+		fixed = rand.Uint64()
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("FRESHET_HISTORY_SEED=%q: want a number", text)
-	}
-	return n
+	return seed.Of(t, "FRESHET_HISTORY_SEED", fixed)
 }
 
 // record runs a history on a server of each kind, side by side as -parallel
@@ -80,7 +34,7 @@ func seed(t *testing.T) uint64 {
 func record(t *testing.T, kind upstream.Kind, cfg Config) Report {
 	t.Helper()
 	cfg.Server = upstream.Own(t, kind, upstream.WithSettings(ServerSettings(kind, cfg.Level)...))
-	cfg.Program, cfg.Seed = program(t), seed(t)
+	cfg.Program, cfg.Seed = program.Path(t), drawnSeed(t)
 	t.Logf("seed %d", cfg.Seed)
 	report, err := Run(context.Background(), cfg)
 	t.Log(report)

@@ -3,38 +3,36 @@ package oracle
 import (
 	"context"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"freshet/bench/program"
 	"freshet/bench/upstream"
 )
 
 // faults are mistakes that must not go unseen, each with a kind of server on
 // which it shows.
 var faults = []struct {
-	fault
+	program.Fault
 	on    upstream.Kind
 	gaps  int // a fault that shows only in them; 0: the usual share
 	noise int // a fault that shows only beside others' reads; 0: the usual share
 }{
-	{fault{"a shape is dropped", "cache/feed", "(*txn).row", "sp := &f.plan.shapes[i]; t.state.touches(sp)", "sp := &f.plan.shapes[i]; i != 1 && t.state.touches(sp)"}, upstream.Postgres15, 0, 0},
-	{fault{"an update's old image is ignored", "cache/feed", "(*txn).shape", "t.state.kind != row.Insert", "t.state.kind == row.Delete"}, upstream.MariaDB, 0, 0},
-	{fault{"an update's new image is ignored", "cache/feed", "(*txn).shape", "t.state.kind != row.Delete", "t.state.kind == row.Insert"}, upstream.Postgres15, 0, 0},
-	{fault{"the marks of whole tables are forgotten", "cache/feed", "(*txn).markTable", "a.marks.Mark(cache.DepOfTable(f.table.ID), at)",
-		"if f.table.ID == 0 { a.marks.Mark(cache.DepOfTable(f.table.ID), at) }"}, upstream.MySQL, 0, 0},
-	{fault{"deleted rows are overlooked", "cache/feed", "(*txn).row", "", "if kind == row.Delete { return }"}, upstream.Postgres18, 0, 0},
-	{fault{"cascades are forgotten", "cache/feed", "(*txn).cascade", "", "if len(f.key.name) > 0 { return }"}, upstream.MariaDB, 0, 0},
-	{fault{"TRUNCATE is forgotten", "cache/feed", "named", "case *ast.TruncateTableStmt:", "case *ast.TruncateTableStmt:\nv.nothing = true\nreturn v"}, upstream.MySQL, 0, 0},
-	{fault{"changes of definitions are forgotten", "cache/feed", "(*txn).redefine", "", "if key.name != \"\" { return }"}, upstream.MariaDB, 0, 0},
-	{fault{"the catalog's changes are forgotten", "cache/feed", "(*applier).redefined", "", "if len(keys) > 0 { return }"}, upstream.Postgres15, 0, 0},
-	{fault{"recent changes are ignored", "cache", "(*cells).claim", "c.raise(cell, c.recent.at(dep))", "c.raise(cell, 0)"}, upstream.Postgres15, 40, 0},
-	{fault{"filledAt is what was applied", "cache", "(*Fill).begin", "f.filledAt = s.Visible()", "f.filledAt = s.Applied()"}, upstream.MariaDB, 40, 0},
-	{fault{"a read column is taken for unread", "cache/feed", "(*rowState).compare", "!r.same(column)", "i > 0 && !r.same(column)"}, upstream.MySQL, 0, 0},
-	{fault{"texts are compared by their bytes", "cache/canon", "AppendText", "case FoldUTF8:", "case FoldUTF8:\nreturn append(dst, text...), true\ncase 255:"}, upstream.MariaDB, 0, 0},
-	{fault{"filledAt is noted when the answer has come", "cache", "(*Fill).Finish", "", "f.filledAt = f.store.Visible()"}, upstream.MySQL, 0, 100},
+	{program.Fault{Name: "a shape is dropped", In: "cache/feed", Fn: "(*txn).row", Old: "sp := &f.plan.shapes[i]; t.state.touches(sp)", New: "sp := &f.plan.shapes[i]; i != 1 && t.state.touches(sp)"}, upstream.Postgres15, 0, 0},
+	{program.Fault{Name: "an update's old image is ignored", In: "cache/feed", Fn: "(*txn).shape", Old: "t.state.kind != row.Insert", New: "t.state.kind == row.Delete"}, upstream.MariaDB, 0, 0},
+	{program.Fault{Name: "an update's new image is ignored", In: "cache/feed", Fn: "(*txn).shape", Old: "t.state.kind != row.Delete", New: "t.state.kind == row.Insert"}, upstream.Postgres15, 0, 0},
+	{program.Fault{Name: "the marks of whole tables are forgotten", In: "cache/feed", Fn: "(*txn).markTable", Old: "a.marks.Mark(cache.DepOfTable(f.table.ID), at)", New: "if f.table.ID == 0 { a.marks.Mark(cache.DepOfTable(f.table.ID), at) }"}, upstream.MySQL, 0, 0},
+	{program.Fault{Name: "deleted rows are overlooked", In: "cache/feed", Fn: "(*txn).row", New: "if kind == row.Delete { return }"}, upstream.Postgres18, 0, 0},
+	{program.Fault{Name: "cascades are forgotten", In: "cache/feed", Fn: "(*txn).cascade", New: "if len(f.key.name) > 0 { return }"}, upstream.MariaDB, 0, 0},
+	{program.Fault{Name: "TRUNCATE is forgotten", In: "cache/feed", Fn: "named", Old: "case *ast.TruncateTableStmt:", New: "case *ast.TruncateTableStmt:\nv.nothing = true\nreturn v"}, upstream.MySQL, 0, 0},
+	{program.Fault{Name: "changes of definitions are forgotten", In: "cache/feed", Fn: "(*txn).redefine", New: "if key.name != \"\" { return }"}, upstream.MariaDB, 0, 0},
+	{program.Fault{Name: "the catalog's changes are forgotten", In: "cache/feed", Fn: "(*applier).redefined", New: "if len(keys) > 0 { return }"}, upstream.Postgres15, 0, 0},
+	{program.Fault{Name: "recent changes are ignored", In: "cache", Fn: "(*cells).claim", Old: "c.raise(cell, c.recent.at(dep))", New: "c.raise(cell, 0)"}, upstream.Postgres15, 40, 0},
+	{program.Fault{Name: "filledAt is what was applied", In: "cache", Fn: "(*Fill).begin", Old: "f.filledAt = s.Visible()", New: "f.filledAt = s.Applied()"}, upstream.MariaDB, 40, 0},
+	{program.Fault{Name: "a read column is taken for unread", In: "cache/feed", Fn: "(*rowState).compare", Old: "!r.same(column)", New: "i > 0 && !r.same(column)"}, upstream.MySQL, 0, 0},
+	{program.Fault{Name: "texts are compared by their bytes", In: "cache/canon", Fn: "AppendText", Old: "case FoldUTF8:", New: "case FoldUTF8:\nreturn append(dst, text...), true\ncase 255:"}, upstream.MariaDB, 0, 0},
+	{program.Fault{Name: "filledAt is noted when the answer has come", In: "cache", Fn: "(*Fill).Finish", New: "f.filledAt = f.store.Visible()"}, upstream.MySQL, 0, 100},
 }
 
 // withinFor is how soon a fault must be found.
@@ -47,24 +45,12 @@ func TestFindsFaults(t *testing.T) {
 	if os.Getenv("FRESHET_ORACLE") != "full" {
 		t.Skip("a program and a minute for each fault: make oracle")
 	}
-	module, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, f := range faults {
-		t.Run(strings.ReplaceAll(f.name, " ", "_"), func(t *testing.T) {
-			folder := t.TempDir()
-			list, err := f.overlay(strings.TrimSpace(string(module)), folder)
-			if err != nil {
-				t.Fatal(err)
-			}
-			faulty := filepath.Join(folder, "freshet")
-			if err := build(faulty, "-overlay", list); err != nil {
-				t.Fatal(err)
-			}
+		t.Run(strings.ReplaceAll(f.Name, " ", "_"), func(t *testing.T) {
+			faulty := program.Faulty(t, f.Fault)
 			a := arena(t, f.on, faulty)
 			var out strings.Builder
-			report, err := a.Check(context.Background(), Config{Seed: seed(t), For: withinFor, Round: -1, Most: 1, Gaps: f.gaps, Noise: f.noise, Brief: true, Out: &out})
+			report, err := a.Check(context.Background(), Config{Seed: drawn(t), For: withinFor, Round: -1, Most: 1, Gaps: f.gaps, Noise: f.noise, Brief: true, Out: &out})
 			if err != nil {
 				t.Fatalf("%v\n%s", err, report)
 			}

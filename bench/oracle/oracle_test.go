@@ -4,73 +4,22 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"freshet/bench/program"
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 )
 
-func TestMain(m *testing.M) {
-	code := upstream.Main(m)
-	if built.folder != "" {
-		if err := os.RemoveAll(built.folder); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(program.Clean(upstream.Main(m))) }
 
-// built is the Freshet that the tests start, made when first needed.
-var built struct {
-	once   sync.Once
-	folder string
-	err    error
-}
-
-// program is FRESHET_BIN, or a Freshet made from this source.
-func program(t *testing.T) string {
+// drawn is FRESHET_ORACLE_SEED, or the same for every run; `freshet oracle` draws
+// one.
+func drawn(t *testing.T) uint64 {
 	t.Helper()
-	if p := os.Getenv("FRESHET_BIN"); p != "" {
-		return p
-	}
-	built.once.Do(func() {
-		if built.folder, built.err = os.MkdirTemp("", "freshet-oracle-"); built.err == nil {
-			built.err = build(filepath.Join(built.folder, "freshet"))
-		}
-	})
-	if built.err != nil {
-		t.Fatal(built.err)
-	}
-	return filepath.Join(built.folder, "freshet")
-}
-
-func build(to string, more ...string) error {
-	cmd := exec.Command("go", append(append([]string{"build", "-o", to}, more...), "freshet/cmd/freshet")...)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
-	}
-	return nil
-}
-
-// seed is the same for every run, so that a change to the code is what a
-// failure speaks of. FRESHET_ORACLE_SEED takes another; `freshet oracle` draws one.
-func seed(t *testing.T) uint64 {
-	t.Helper()
-	text := os.Getenv("FRESHET_ORACLE_SEED")
-	if text == "" {
-		return 20
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("FRESHET_ORACLE_SEED=%q: want a number", text)
-	}
-	return n
+	return seed.Of(t, "FRESHET_ORACLE_SEED", 20)
 }
 
 // arena opens a server and a Freshet for one test.
@@ -104,9 +53,9 @@ func TestOracle(t *testing.T) {
 			if testing.Short() {
 				t.Skip("needs a server")
 			}
-			a := arena(t, kind, program(t))
+			a := arena(t, kind, program.Path(t))
 			var out strings.Builder
-			report, err := a.Check(context.Background(), Config{Seed: seed(t), For: 12 * time.Second, Round: -1, Out: &out})
+			report, err := a.Check(context.Background(), Config{Seed: drawn(t), For: 12 * time.Second, Round: -1, Out: &out})
 			if err != nil {
 				t.Fatalf("%v\n%s%s", err, report, out.String())
 			}
@@ -130,9 +79,9 @@ func TestFocused(t *testing.T) {
 				if testing.Short() {
 					t.Skip("needs a server")
 				}
-				a := arena(t, kind, program(t))
+				a := arena(t, kind, program.Path(t))
 				var out strings.Builder
-				report, err := a.Check(context.Background(), Config{Seed: seed(t), Focus: focus, For: 6 * time.Second, Round: -1, Out: &out})
+				report, err := a.Check(context.Background(), Config{Seed: drawn(t), Focus: focus, For: 6 * time.Second, Round: -1, Out: &out})
 				if err != nil {
 					t.Fatalf("%v\n%s%s", err, report, out.String())
 				}

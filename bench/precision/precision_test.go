@@ -2,63 +2,24 @@ package precision
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"freshet/bench/program"
 	"freshet/bench/rig"
 	"freshet/bench/upstream"
 )
 
-func TestMain(m *testing.M) {
-	status := upstream.Main(m)
-	if folder != "" {
-		if err := os.RemoveAll(folder); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			status = max(status, 1)
-		}
-	}
-	os.Exit(status)
-}
-
-// folder holds built, if it was needed.
-var folder string
-
-// built is a build of Freshet for this test binary alone.
-var built = sync.OnceValues(func() (path string, err error) {
-	if folder, err = os.MkdirTemp("", "freshet-precision-"); err != nil {
-		return "", err
-	}
-	path = filepath.Join(folder, "freshet")
-	if out, err := exec.Command("go", "build", "-o", path, "freshet/cmd/freshet").CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, out)
-	}
-	return path, nil
-})
-
-// program is bin/freshet, or a build of it.
-func program(t *testing.T) string {
-	if path := os.Getenv("FRESHET_BIN"); path != "" {
-		return path
-	}
-	path, err := built()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
+func TestMain(m *testing.M) { os.Exit(program.Clean(upstream.Main(m))) }
 
 // arena is a Freshet before a server.
 func arena(t *testing.T, kind upstream.Kind) Config {
 	s := upstream.Need(t, kind)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	p, err := rig.StartProxy(ctx, program(t), s.DSN(), -1, "--max-staleness", "20s", "--memory", "256MiB")
+	p, err := rig.StartProxy(ctx, program.Path(t), s.DSN(), -1, "--max-staleness", "20s", "--memory", "256MiB")
 	if err != nil {
 		t.Fatal(err)
 	}

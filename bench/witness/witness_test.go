@@ -5,15 +5,14 @@ import (
 	"database/sql"
 	"errors"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
+	"freshet/bench/program"
 	"freshet/bench/upstream"
 )
 
-func TestMain(m *testing.M) { os.Exit(upstream.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(program.Clean(upstream.Main(m))) }
 
 var (
 	small = Size{Rows: 1000, Events: 200, Threads: 4, Seconds: 1, Transactions: 200, Probes: 100}
@@ -78,7 +77,7 @@ func newStage(t *testing.T, kind upstream.Kind) *stage {
 	s := &stage{twin: Direct(twin), behind: Direct(behind), through: Direct(behind)}
 	if os.Getenv("FRESHET_WITNESS") != wantDirect {
 		var err error
-		if s.freshet, err = Serve(program(t), behind.DSN(), t.TempDir()); err != nil {
+		if s.freshet, err = Serve(program.Path(t), behind.DSN(), t.TempDir()); err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() {
@@ -97,18 +96,6 @@ func newStage(t *testing.T, kind upstream.Kind) *stage {
 	s.twinDB = open(t, s.twin, Text)
 	s.behindText, s.behindPrep = open(t, s.behind, Text), open(t, s.behind, Prepared)
 	return s
-}
-
-// program is bin/freshet, or a build of it for this test binary alone.
-func program(t *testing.T) string {
-	if path := os.Getenv("FRESHET_BIN"); path != "" {
-		return path
-	}
-	path := filepath.Join(t.TempDir(), "freshet")
-	if output, err := exec.Command("go", "build", "-o", path, "freshet/cmd/freshet").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, output)
-	}
-	return path
 }
 
 func open(t *testing.T, e Endpoint, mode Mode) *sql.DB {

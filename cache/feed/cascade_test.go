@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/cache"
 	"freshet/cache/canon"
@@ -56,7 +57,7 @@ var family = []struct{ name, columns string }{
 // others changed with them. Half of the tables are not followed.
 func TestFamily(t *testing.T) {
 	kinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
-		seed := seedOf(t)
+		seed := seed.Of(t, "FRESHET_SEED", 1)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 4))
 		r := newRig(t, s)

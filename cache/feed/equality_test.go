@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/cache"
 	"freshet/cache/canon"
@@ -116,7 +117,7 @@ var drawnPostgres = []drawn{
 // the two was refused.
 func TestServersOwnEquality(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		seed := seedOf(t)
+		seed := seed.Of(t, "FRESHET_SEED", 1)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 3))
 		r := newRig(t, s)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/cache"
 	"freshet/cache/canon"
@@ -56,7 +57,7 @@ func imageModes(postgres bool) (modes []imageMode) {
 // it did not.
 func TestImages(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		seed := seedOf(t)
+		seed := seed.Of(t, "FRESHET_SEED", 1)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 2))
 		r := newRig(t, s)

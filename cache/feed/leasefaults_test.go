@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/cache"
 )
@@ -43,7 +44,7 @@ func (w *watchedShape) valid(k kept, key cache.Dep) bool {
 // the server, and then from a cache under a lease, must not go back in time.
 func TestLeaseUnderFaults(t *testing.T) {
 	synchronousKinds(t, func(t *testing.T, s *upstream.Server) {
-		seed := seedOf(t)
+		seed := seed.Of(t, "FRESHET_SEED", 1)
 		t.Logf("seed %d", seed)
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		w := newWire(t, s.Address())

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/cache"
 )
@@ -81,7 +82,7 @@ func (r *copied) unproven(why string) (ticket uint64) {
 // replicaStream changes rows of the primary. Once a probe is proven, their
 // keys are marked, others are not, and never is a key still unmarked.
 func replicaStream(r *copied) {
-	seed := seedOf(r.t)
+	seed := seed.Of(r.t, "FRESHET_SEED", 1)
 	r.t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 1))
 	sh := r.follow("copied", intKinds).shape("id", "a")

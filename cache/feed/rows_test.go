@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/cache"
 	"freshet/cache/canon"
@@ -15,7 +16,7 @@ import (
 // marked is computed from the rows before and after.
 func TestRowsMarkTheirKeys(t *testing.T) {
 	everyKind(t, func(t *testing.T, s *upstream.Server) {
-		seed := seedOf(t)
+		seed := seed.Of(t, "FRESHET_SEED", 1)
 		t.Logf("seed %d", seed)
 		rng := rand.New(rand.NewPCG(seed, 1))
 		r := newRig(t, s)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"freshet/bench/seed"
 	"freshet/cache"
 	"freshet/cache/canon"
 	"freshet/cache/feed/binlog"
@@ -64,7 +65,7 @@ var intLayout = layout{canonical: func(dst []byte, _ int, raw []byte) ([]byte, b
 // images, as logs do, and checks the marks: the key before and the key after
 // must be marked, or the whole shape; and where all is known, nothing else.
 func TestMarksOfRandomChanges(t *testing.T) {
-	seed := seedOf(t)
+	seed := seed.Of(t, "FRESHET_SEED", 1)
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 5))
 	b := newBench(t)

@@ -3,34 +3,22 @@ package mysql_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	wire "freshet/protocol/mysql"
 	"freshet/proxy"
 )
 
-// seeded draws from FRESHET_SEED ("new" for one that was not seen yet), or the
-// same for every run, so that a change to the code is what a failure speaks of.
+// seeded draws from FRESHET_SEED, or the same for every run.
 func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
-	seed := uint64(1)
-	if s := os.Getenv("FRESHET_SEED"); s == "new" {
-		seed = uint64(time.Now().UnixNano())
-	} else if s != "" {
-		v, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seed = v
-	}
-	t.Logf("FRESHET_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 1))
+	n := seed.Of(t, "FRESHET_SEED", 1)
+	t.Logf("FRESHET_SEED=%d", n)
+	return rand.New(rand.NewPCG(n, 1))
 }
 
 // Sessions that share few links never notice each other: each has a twin

@@ -12,6 +12,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
+	"freshet/bench/seed"
 	"freshet/bench/upstream"
 	"freshet/proxy"
 )
@@ -180,12 +181,8 @@ func incomparable(r *rig, said string) bool {
 // failure speaks of.
 func seeds(t *testing.T, n int) (out []uint64) {
 	t.Helper()
-	if s := os.Getenv("FRESHET_SEED"); s != "" {
-		seed, err := strconv.ParseUint(s, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return []uint64{seed}
+	if os.Getenv("FRESHET_SEED") != "" {
+		return []uint64{seed.Of(t, "FRESHET_SEED", 0)}
 	}
 	start := uint64(1)
 	if m, err := strconv.Atoi(os.Getenv("FRESHET_ROUNDS")); err == nil {

@@ -1,4 +1,4 @@
-package oracle
+package program
 
 import (
 	"encoding/json"
@@ -11,22 +11,22 @@ import (
 	"strings"
 )
 
-// A fault is a mistake put into Freshet's source on purpose, in a copy that
+// Fault is a mistake put into Freshet's source on purpose, in a copy that
 // only one build sees (go build -overlay): the product has no switch for it.
-type fault struct {
-	name string
-	in   string // the package's folder below the module's
-	fn   string // the function, as "(*T).name" or "name"
-	// The first old in the function's body becomes new; with no old, new stands
+type Fault struct {
+	Name string
+	In   string // the package's folder below the module's
+	Fn   string // the function, as "(*T).name" or "name"
+	// The first Old in the function's body becomes New; with no Old, New stands
 	// before the body's first statement.
-	old, new string
+	Old, New string
 }
 
 // overlay writes the changed copy of the file that has the fault's function,
 // and the description that go build takes. It fails when the source has
 // changed so much that the fault has no place any more.
-func (f fault) overlay(module, folder string) (path string, err error) {
-	files, err := filepath.Glob(filepath.Join(module, f.in, "*.go"))
+func (f Fault) overlay(module, folder string) (path string, err error) {
+	files, err := filepath.Glob(filepath.Join(module, f.In, "*.go"))
 	if err != nil {
 		return "", err
 	}
@@ -56,11 +56,11 @@ func (f fault) overlay(module, folder string) (path string, err error) {
 		path = filepath.Join(folder, "overlay.json")
 		return path, os.WriteFile(path, list, 0o600)
 	}
-	return "", fmt.Errorf("%s has no function %s any more: give the fault %q another place", f.in, f.fn, f.name)
+	return "", fmt.Errorf("%s has no function %s any more: give the fault %q another place", f.In, f.Fn, f.Name)
 }
 
 // change puts the fault into source if it has the function.
-func (f fault) change(source string) (changed string, found bool, err error) {
+func (f Fault) change(source string) (changed string, found bool, err error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, "", source, parser.SkipObjectResolution)
 	if err != nil {
@@ -68,18 +68,18 @@ func (f fault) change(source string) (changed string, found bool, err error) {
 	}
 	for _, d := range file.Decls {
 		fn, ok := d.(*ast.FuncDecl)
-		if !ok || fn.Body == nil || nameOf(fn) != f.fn {
+		if !ok || fn.Body == nil || nameOf(fn) != f.Fn {
 			continue
 		}
 		from, to := set.Position(fn.Body.Lbrace).Offset+1, set.Position(fn.Body.Rbrace).Offset
 		body := source[from:to]
-		if !strings.Contains(body, f.old) {
-			return "", true, fmt.Errorf("%s has no %q any more: give the fault %q another place", f.fn, f.old, f.name)
+		if !strings.Contains(body, f.Old) {
+			return "", true, fmt.Errorf("%s has no %q any more: give the fault %q another place", f.Fn, f.Old, f.Name)
 		}
-		if f.old == "" {
-			body = "\n" + f.new + body
+		if f.Old == "" {
+			body = "\n" + f.New + body
 		} else {
-			body = strings.Replace(body, f.old, f.new, 1)
+			body = strings.Replace(body, f.Old, f.New, 1)
 		}
 		return source[:from] + body + source[to:], true, nil
 	}
