@@ -20,7 +20,7 @@ type budget struct {
 	hungry []*pool // oldest first, each once
 }
 
-// patience is how long a pool waits for others' surplus before it asks for
+// hungerPatience is how long a pool waits for others' surplus before it asks for
 // their idle links: moving a link costs a login.
 const hungerPatience = 50 * time.Millisecond
 
@@ -91,6 +91,12 @@ func (p *pool) yield() {
 	if p.budget.wanted() {
 		p.closeIdle()
 	}
+}
+
+// discard drops a link that a session had, and sees to those that wait.
+func (p *pool) discard(l *Link) {
+	p.drop(l)
+	p.fill()
 }
 
 // drop closes a link that nobody has. Its place is given back when the server

@@ -51,7 +51,6 @@ func (p *pool) acquire(s *Session) bool {
 			return true
 		}
 		p.drop(l)
-		l.sock.Close()
 	}
 	p.waiters = append(p.waiters, s)
 	s.waitTimer = time.AfterFunc(p.upstream.linkWait, func() {
@@ -198,8 +197,7 @@ func (p *pool) arrived(l *Link) {
 // waits has a link dialled since, however often they change.
 func (p *pool) free(l *Link) {
 	if len(p.links) > p.share && p.budget.wanted() {
-		p.drop(l)
-		p.fill()
+		p.discard(l)
 		return
 	}
 	for i, s := range p.waiters {
@@ -212,9 +210,7 @@ func (p *pool) free(l *Link) {
 		}
 	}
 	if l.generation < p.upstream.Generation() {
-		p.drop(l)
-		l.sock.Close()
-		p.fill()
+		p.discard(l)
 		return
 	}
 	l.idleSince = time.Now()
@@ -236,8 +232,7 @@ func (p *pool) release(l *Link) {
 	l.sock.unpark()
 	p.busyCount.Add(-1)
 	if l.sock.done || l.sock.closing || len(l.sock.held) > 0 {
-		p.drop(l)
-		p.fill()
+		p.discard(l)
 		return
 	}
 	p.free(l)

@@ -162,8 +162,7 @@ func (s *Session) DropLink() {
 	s.Link = nil
 	l.session = nil
 	l.pool.busyCount.Add(-1)
-	l.pool.drop(l)
-	l.pool.fill()
+	l.pool.discard(l)
 }
 
 func (s *Session) ready(err error) {

@@ -8,16 +8,9 @@ import (
 // execution, and so is what follows from it. The statement's own twin executes
 // it, with the types always, so that nobody else's are changed.
 func (h *handler) executeBulk(p []byte) bool {
-	if h.stage.answered {
-		return true
-	}
-	id, err := wire.DecodeStatementID(p)
-	if err != nil {
-		return h.malformed()
-	}
-	s := h.statements[id]
+	s, consumed := h.addressed(p)
 	if s == nil {
-		return h.unknownStatement(p, id)
+		return consumed
 	}
 	b, err := wire.DecodeBulkExecute(p, s.params)
 	if err != nil {

@@ -10,16 +10,9 @@ import (
 
 // execute takes COM_STMT_EXECUTE.
 func (h *handler) execute(p []byte) bool {
-	if h.stage.answered {
-		return true
-	}
-	id, err := wire.DecodeStatementID(p)
-	if err != nil {
-		return h.malformed()
-	}
-	s := h.statements[id]
+	s, consumed := h.addressed(p)
 	if s == nil {
-		return h.unknownStatement(p, id)
+		return consumed
 	}
 	e, err := wire.DecodeExecute(p, h.caps, s.params)
 	if err != nil {

@@ -5,15 +5,16 @@ import (
 	"strings"
 
 	wire "freshet/protocol/mysql"
+	"freshet/proxy"
 )
 
 // Under READ COMMITTED each statement of a transaction sees what is committed
 // when it begins, as a statement on its own does; so as long as a transaction
 // has only read (calm), its reads are looked up and kept like any others. A
 // BEGIN is held back until something needs the upstream; so is the one that the
-// server, without autocommit, does by itself at the first read. Status flags are told
-// with every answer: those before a read are a part of its key, those after it
-// of what is kept.
+// server, without autocommit, does by itself at the first read. Status flags are
+// told with every answer: those before a read are a part of its key, those after
+// it of what is kept.
 
 // implicitBegin stands for the transaction that a read begins without autocommit.
 var implicitBegin = []byte("BEGIN")
@@ -42,10 +43,10 @@ func plainDefaults(initial map[string]string) bool {
 // transactHere answers a BEGIN that can be held back, and a COMMIT or ROLLBACK
 // of a transaction of which the upstream knows nothing.
 func (h *handler) transactHere(text []byte) bool {
-	if !mayTransact(text) || h.hold&holdDiagnostics != 0 {
+	if len(text) > maxTransact || !proxy.MayTransact(text) || h.hold&holdDiagnostics != 0 {
 		return false // MariaDB's diagnostics outlive both
 	}
-	switch words := plainWords(text); {
+	switch words := proxy.PlainWords(text, " "); {
 	case beginsPlainly(words):
 		if h.inTransaction() || !h.mayHold() || isOn(h.value("transaction_read_only")) || isOn(h.value("tx_read_only")) {
 			return false
@@ -108,43 +109,21 @@ func (h *handler) disturb(e *expect) {
 	}
 }
 
-// mayTransact is a quick look: whether a text may be one of these.
-func mayTransact(text []byte) bool {
-	if len(text) < 5 || len(text) > 64 {
-		return false
-	}
-	switch text[0] | 0x20 {
-	case 'b', 'c', 'r':
-		return true
-	case 's':
-		return text[1]|0x20 == 't'
-	}
-	return false
-}
-
-// plainWords splits a text of nothing but letters and space into words in
-// capitals.
-func plainWords(text []byte) []string {
-	for _, c := range text {
-		if (c|0x20 < 'a' || c|0x20 > 'z') && c != ' ' {
-			return nil
-		}
-	}
-	return strings.Fields(strings.ToUpper(string(text)))
-}
+// maxTransact bounds the texts that are looked at as a BEGIN or an end.
+const maxTransact = 64
 
 // beginsPlainly: BEGIN [WORK], START TRANSACTION.
 func beginsPlainly(words []string) bool {
 	switch len(words) {
 	case 1:
-		return words[0] == "BEGIN"
+		return words[0] == "begin"
 	case 2:
-		return words[0] == "BEGIN" && words[1] == "WORK" || words[0] == "START" && words[1] == "TRANSACTION"
+		return words[0] == "begin" && words[1] == "work" || words[0] == "start" && words[1] == "transaction"
 	}
 	return false
 }
 
 // endsPlainly: COMMIT [WORK], ROLLBACK [WORK].
 func endsPlainly(words []string) bool {
-	return (len(words) == 1 || len(words) == 2 && words[1] == "WORK") && (words[0] == "COMMIT" || words[0] == "ROLLBACK")
+	return (len(words) == 1 || len(words) == 2 && words[1] == "work") && (words[0] == "commit" || words[0] == "rollback")
 }

@@ -99,7 +99,7 @@ func (h *handler) settlePast(e *expect, r *reply) {
 		p.counted(t.Rows)
 		p.calculated = e.effects&effCalcFound != 0
 		h.owed.found = e.effects&effOffset != 0
-	case h.s.Upstream.Server.Kind == "mysql" && bytes.HasPrefix(r.info, []byte("Rows matched: ")):
+	case !h.mariadb() && bytes.HasPrefix(r.info, []byte("Rows matched: ")):
 		// An UPDATE counts too, on MySQL.
 		digits, _, _ := bytes.Cut(r.info[len("Rows matched: "):], []byte(" "))
 		if n, err := strconv.ParseUint(string(digits), 10, 64); err == nil {
@@ -121,7 +121,7 @@ const maxCounted = 1000
 // not, because without autocommit that would begin a transaction.
 func (h *handler) ofRows(n uint64) string {
 	from := "DUAL"
-	if h.s.Upstream.Server.Kind == "mariadb" {
+	if h.mariadb() {
 		from = "information_schema.CHARACTER_SETS"
 	}
 	return "SELECT 1 FROM " + from + " WHERE 1 = 0" + strings.Repeat(" UNION ALL SELECT 1", int(n))

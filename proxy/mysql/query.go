@@ -58,7 +58,7 @@ func (h *handler) query(p []byte) bool {
 // untold says whether a statement may set variables in a way that the server's
 // session tracking does not tell of.
 func (h *handler) untold(eff effects) bool {
-	return eff&effUnscoped != 0 && h.s.Upstream.Server.Kind == "mariadb"
+	return eff&effUnscoped != 0 && h.mariadb()
 }
 
 // withoutHint blanks one of Freshet's own hints in a command's payload, whose

@@ -156,7 +156,7 @@ func (h *handler) settleEffects(e *expect, t *wire.Tracker, safe bool) {
 	}
 	h.unlogged = h.unlogged || eff&effUnlogged != 0
 	h.owed.settings = h.owed.settings || !safe && eff&effQuiet == 0 && !eff.justEnds() && h.s.Upstream.SettingsChangeUnseen()
-	mariadb := h.s.Upstream.Server.Kind == "mariadb"
+	mariadb := h.mariadb()
 	if mariadb && eff&effComputed != 0 || e.hides() {
 		// MariaDB does not tell every setting that such a SET changes.
 		h.hold |= holdHidden

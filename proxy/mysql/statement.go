@@ -147,6 +147,22 @@ func (h *handler) refuse(e wire.ServerError) {
 	h.send(1, e.Append(nil, h.caps))
 }
 
+// addressed finds the statement that a command names by its id. Without one the
+// command is dealt with: consumed tells whether it is over.
+func (h *handler) addressed(p []byte) (s *statement, consumed bool) {
+	if h.stage.answered {
+		return nil, true
+	}
+	id, err := wire.DecodeStatementID(p)
+	if err != nil {
+		return nil, h.malformed()
+	}
+	if s = h.statements[id]; s == nil {
+		return nil, h.unknownStatement(p, id)
+	}
+	return s, false
+}
+
 // unknownStatement answers a command that names no statement of the session's.
 // The server words it, and remembers it for SHOW WARNINGS, so it is asked if
 // the id is nobody's on the link either.

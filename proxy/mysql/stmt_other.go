@@ -30,16 +30,9 @@ func (h *handler) closeStatement(p []byte) bool {
 // resetStatement takes COM_STMT_RESET: only a cursor or values sent ahead make
 // it more than an OK.
 func (h *handler) resetStatement(p []byte) bool {
-	if h.stage.answered {
-		return true
-	}
-	id, err := wire.DecodeStatementID(p)
-	if err != nil {
-		return h.malformed()
-	}
-	s := h.statements[id]
+	s, consumed := h.addressed(p)
 	if s == nil {
-		return h.unknownStatement(p, id)
+		return consumed
 	}
 	s.broken = nil
 	pr := h.here(s)

@@ -1,6 +1,10 @@
 package postgres
 
-import "testing"
+import (
+	"testing"
+
+	"freshet/proxy"
+)
 
 func TestPlainTransactions(t *testing.T) {
 	for text, want := range map[string]string{
@@ -26,7 +30,7 @@ func TestPlainTransactions(t *testing.T) {
 		if got := endsPlainly([]byte(text)); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
-		if want != "" && !mayTransact([]byte(text)) {
+		if want != "" && !proxy.MayTransact([]byte(text)) {
 			t.Errorf("%q is not looked at", text)
 		}
 	}

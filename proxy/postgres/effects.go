@@ -26,12 +26,13 @@ func (h *handler) effects(o *op, text []byte, params [][]byte) {
 		// the transaction is over, no older answer is to follow.
 		h.wrote = h.wrote || h.tx != pg.TxIdle && !h.calm
 		if !plainRead(o.st) {
-			h.disturbs()
+			h.calm = false
 			h.runsCode(ls, o, text)
 		}
 		return
 	}
-	h.disturbs()
+	// The transaction may have written, or changed what its reads see.
+	h.calm = false
 	switch classOf(o.st) {
 	case planner.ClassTransaction:
 		// The class is that of the most severe of the text's statements.

@@ -47,17 +47,16 @@ func (h *handler) unit(in []byte) (used int, _ verdict) {
 		return 0, unitForward
 	}
 	u := &h.found
-	switch u.match(in) {
+	switch shape := u.match(in); shape {
 	case shapeMore:
 		return 0, unitWait
-	case shapeRun:
-		if h.transactRun(u) {
+	case shapeRun, shapeOther:
+		s := h.statements.get(u.name)
+		switch {
+		case h.transactRun(u, s):
 			return u.size, unitDone
-		}
-		return h.run(u)
-	case shapeOther:
-		if h.transactRun(u) {
-			return u.size, unitDone
+		case shape == shapeRun:
+			return h.run(u, s)
 		}
 	case shapeLook:
 		return h.look(u)
@@ -66,8 +65,8 @@ func (h *handler) unit(in []byte) (used int, _ verdict) {
 }
 
 // run answers a run of one statement, or decides how it is forwarded.
-func (h *handler) run(u *found) (int, verdict) {
-	text, oids, s := u.parse.Text, u.parse.OIDs, h.statements.get(u.name)
+func (h *handler) run(u *found, s *statement) (int, verdict) {
+	text, oids := u.parse.Text, u.parse.OIDs
 	switch {
 	case h.tx != pg.TxIdle && len(u.bind.Portal) > 0:
 		return 0, unitForward // named portals outlive a batch within a transaction

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	pg "freshet/protocol/postgres"
+	"freshet/proxy"
 )
 
 // Drivers open a transaction for every read. Under READ COMMITTED each of its
@@ -36,7 +37,7 @@ func (h *handler) ready() []byte {
 // transaction of which the upstream knows nothing. It tells the tag.
 func (h *handler) transactHere(text []byte) (tag string, ok bool) {
 	switch {
-	case !mayTransact(text) || !h.quiet():
+	case len(text) > maxTransact || !proxy.MayTransact(text) || !h.quiet():
 	case h.tx == pg.TxIdle:
 		tag, isolated := beginsPlainly(text)
 		if tag != "" && (isolated || h.state.isolation == readCommitted) && h.cacheable() && h.s.Caches() {
@@ -67,8 +68,8 @@ func (h *handler) transactQuery(text []byte) bool {
 
 // transactRun answers a run of such a text; one that no Sync ends is told
 // nothing about being ready.
-func (h *handler) transactRun(u *found) bool {
-	text, s := u.parse.Text, h.statements.get(u.name)
+func (h *handler) transactRun(u *found, s *statement) bool {
+	text := u.parse.Text
 	switch {
 	case u.hasParse && (len(u.parse.OIDs) > 0 || len(u.name) > 0 && (s != nil || h.native)), !u.hasParse && s == nil:
 		return false
@@ -106,18 +107,7 @@ func (h *handler) transactRun(u *found) bool {
 func (h *handler) openHeld() {
 	text, g := h.held, h.ghost
 	h.held = nil
-	failed := false
-	seen := func(kind byte, _ []byte) {
-		switch kind {
-		case pg.TypeErrorResponse:
-			failed = true
-		case pg.TypeReadyForQuery:
-			if failed {
-				h.s.DropLink()
-				h.fatal("08006", "the transaction cannot be opened on the upstream connection")
-			}
-		}
-	}
+	seen := h.orEnd("the transaction cannot be opened on the upstream connection", nil)
 	if g == nil || g.s == nil || !bytes.Equal(g.s.text, text) {
 		h.ownQuery(string(text), seen)
 		return
@@ -132,57 +122,14 @@ func (h *handler) openHeld() {
 	h.s.Link.Write(pg.Sync.Append((&pg.Execute{}).Append((&pg.Bind{}).Append((&pg.Parse{Text: text}).Append(nil)))))
 }
 
-// disturbs notes a statement after which the transaction's reads are its own
-// affair: it may have written, or changed what reads see.
-func (h *handler) disturbs() { h.calm = false }
-
-// mayTransact is a quick look: whether a text may be one of these.
-func mayTransact(text []byte) bool {
-	if len(text) < 3 || len(text) > maxTransact {
-		return false
-	}
-	switch text[0] | 0x20 {
-	case 'b', 'c', 'e', 'r', 'a':
-		return true
-	case 's':
-		return text[1]|0x20 == 't'
-	}
-	return false
-}
-
 // maxTransact bounds the texts that are looked at as a BEGIN or an end.
 const maxTransact = 128
 
-// plainWords splits a text of nothing but letters, commas and space, with a
-// semicolon at its end at most, into words in lower case; a comma is one.
+// plainWords are the words of a text of nothing else, with a semicolon at its
+// end at most; a comma is one.
 func plainWords(text []byte) []string {
-	text = bytes.TrimRight(text, " \t\r\n")
-	text = bytes.TrimSuffix(text, []byte(";"))
-	var words []string
-	start := -1
-	end := func(i int) {
-		if start >= 0 {
-			words = append(words, string(bytes.ToLower(text[start:i])))
-			start = -1
-		}
-	}
-	for i, c := range text {
-		switch {
-		case c|0x20 >= 'a' && c|0x20 <= 'z':
-			if start < 0 {
-				start = i
-			}
-		case c == ',':
-			end(i)
-			words = append(words, ",")
-		case c == ' ', c == '\t', c == '\n', c == '\r':
-			end(i)
-		default:
-			return nil
-		}
-	}
-	end(len(text))
-	return words
+	const space = " \t\r\n"
+	return proxy.PlainWords(bytes.TrimSuffix(bytes.TrimRight(text, space), []byte(";")), space+",")
 }
 
 // beginsPlainly tells the tag of a text that is a BEGIN that READ COMMITTED

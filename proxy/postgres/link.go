@@ -60,26 +60,35 @@ func (h *handler) adopt() {
 	if h.state.settings != "" {
 		text += "; SELECT " + h.state.settings
 	}
-	failed := false
+	const unsettled = "the session's settings cannot be restored on another upstream connection"
 	if ls.doubtful {
 		clear(ls.prepared)
-		h.ownQuery("DISCARD ALL", func(kind byte, _ []byte) { failed = failed || kind == pg.TypeErrorResponse })
+		h.ownQuery("DISCARD ALL", h.orEnd(unsettled, nil))
 	}
-	h.ownQuery(text, func(kind byte, _ []byte) {
-		switch kind {
-		case pg.TypeErrorResponse:
-			failed = true
-		case pg.TypeReadyForQuery:
-			if failed {
-				h.s.DropLink()
-				h.fatal("08006", "the session's settings cannot be restored on another upstream connection")
-				return
-			}
-			ls.settings, ls.hidden, ls.doubtful = h.state.settings, false, false
-			h.linkReady, h.resume = true, true
-		}
-	})
+	h.ownQuery(text, h.orEnd(unsettled, func() {
+		ls.settings, ls.hidden, ls.doubtful = h.state.settings, false, false
+		h.linkReady, h.resume = true, true
+	}))
 	h.hold()
+}
+
+// orEnd watches the replies to something of the proxy's own without which the
+// session cannot go on: an error among them ends it, once the server is ready
+// again. then, if given, is called if there was none.
+func (h *handler) orEnd(message string, then func()) func(kind byte, body []byte) {
+	failed := false
+	return func(kind byte, _ []byte) {
+		switch {
+		case kind == pg.TypeErrorResponse:
+			failed = true
+		case kind != pg.TypeReadyForQuery:
+		case failed:
+			h.s.DropLink()
+			h.fatal("08006", message)
+		case then != nil:
+			then()
+		}
+	}
 }
 
 // ownQuery runs a text for the proxy itself; nothing of it reaches the client.
