@@ -336,14 +336,25 @@ func (p *commandParser) explainCreate() (command, error) {
 
 // setOption reads what follows SET freshet.
 func (p *commandParser) setOption() (command, error) {
-	switch {
-	case p.accept("CACHE"):
-		return p.setValue("cache")
-	case p.accept("CONSISTENCY"):
-		return p.setValue("consistency")
+	option, err := p.sessionOption()
+	if err != nil {
+		return nil, err
 	}
-	return nil, p.expected("cache or consistency")
+	return p.setValue(option)
 }
+
+// sessionOption reads the name of one of a session's options.
+func (p *commandParser) sessionOption() (string, error) {
+	for _, option := range sessionOptions {
+		if p.accept(option) {
+			return option, nil
+		}
+	}
+	return "", p.expected("cache or consistency")
+}
+
+// sessionOptions are what SET freshet.… can name.
+var sessionOptions = []string{"cache", "consistency"}
 
 // setLocalOption reads what follows SET LOCAL freshet.
 func (p *commandParser) setLocalOption() (command, error) {
@@ -357,14 +368,13 @@ func (p *commandParser) setLocalOption() (command, error) {
 
 // resetOption reads what follows RESET freshet.
 func (p *commandParser) resetOption() (command, error) {
-	for _, option := range []string{"cache", "consistency"} {
-		if p.accept(option) {
-			c := setOption{tag: "RESET"}
-			c.parse(option, "default")
-			return c, p.end()
-		}
+	option, err := p.sessionOption()
+	if err != nil {
+		return nil, err
 	}
-	return nil, p.expected("cache or consistency")
+	c := setOption{tag: "RESET"}
+	c.parse(option, "default")
+	return c, p.end()
 }
 
 // setVariable reads MySQL's spelling, SET [SESSION] freshet_cache or
@@ -395,7 +405,7 @@ func (p *commandParser) variable() string {
 
 // freshetVariable reads freshet_cache or freshet_consistency; else "".
 func (p *commandParser) freshetVariable() string {
-	for _, option := range []string{"cache", "consistency"} {
+	for _, option := range sessionOptions {
 		if p.accept("freshet_" + option) {
 			return option
 		}

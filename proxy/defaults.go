@@ -69,17 +69,13 @@ func (u *Upstream) watchDefaults(ctx context.Context, changed func(answers bool)
 			if !asked && turn%w.every != 0 {
 				continue
 			}
-			now, err := u.readDefaults(ctx, w.query)
+			err := u.look(ctx, w, changed)
 			if failed++; !noAnswer(err) {
 				failed = 0
 			}
 			u.unreachable.Store(failed >= unreachableAfter)
 			if err != nil {
 				break
-			}
-			if differ, answers := w.compare(now); differ {
-				u.generation.Add(1)
-				changed(answers)
 			}
 		}
 		u.lookForUnseen(ctx)
@@ -92,6 +88,19 @@ func (u *Upstream) watchDefaults(ctx context.Context, changed func(answers bool)
 			asked = true
 		}
 	}
+}
+
+// look reads some of the defaults, and tells if they are others than before.
+func (u *Upstream) look(ctx context.Context, w *watched, changed func(answers bool)) error {
+	now, err := u.readDefaults(ctx, w.query)
+	if err != nil {
+		return err
+	}
+	if differ, answers := w.compare(now); differ {
+		u.generation.Add(1)
+		changed(answers)
+	}
+	return nil
 }
 
 // watched are some of the defaults and how they are read.

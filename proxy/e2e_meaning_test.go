@@ -112,6 +112,22 @@ func fresh(t *testing.T, r *rig, c querier, q string) {
 	}
 }
 
+// unprepared gives the rig with a direct client that prepares nothing, and such a
+// session through Freshet: a plan that a server keeps for a prepared statement
+// knows nothing itself of some changes.
+func (r *rig) unprepared(t *testing.T) (*rig, *sql.Conn) {
+	t.Helper()
+	const simple = "default_query_exec_mode=simple_protocol"
+	direct, err := sql.Open(r.server.Driver(), r.server.DSN()+"&"+simple)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { direct.Close() })
+	other := *r
+	other.direct = direct
+	return &other, conn(t, r.open(t, simple))
+}
+
 // A text search configuration and its dictionaries are named by strings, and
 // decide what immutable functions answer.
 func TestTextSearchConfigurationsChange(t *testing.T) {
@@ -126,16 +142,7 @@ func TestTextSearchConfigurationsChange(t *testing.T) {
 			mustExec(t, r.direct, "DROP TEXT SEARCH CONFIGURATION IF EXISTS c_"+tb)
 			mustExec(t, r.direct, "DROP TEXT SEARCH DICTIONARY IF EXISTS d_"+tb)
 		})
-		// A plan that a server keeps for a prepared statement knows nothing of such
-		// changes itself.
-		c := conn(t, r.open(t, "default_query_exec_mode=simple_protocol"))
-		direct, err := sql.Open(r.server.Driver(), r.server.DSN()+"&default_query_exec_mode=simple_protocol")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { direct.Close() })
-		simple := *r
-		simple.direct = direct
+		simple, c := r.unprepared(t)
 		queries := []string{
 			"SELECT to_tsvector('c_" + tb + "', 'the dogs') FROM " + tb + " WHERE id = 1",
 			"SELECT count(*) FROM " + tb + " WHERE to_tsvector('c_" + tb + "', 'the dogs') @@ to_tsquery('c_" + tb + "', 'the & dogs')",
@@ -150,9 +157,9 @@ func TestTextSearchConfigurationsChange(t *testing.T) {
 			for _, q := range queries {
 				hits(t, c, q)
 			}
-			mustExec(t, direct, step)
+			mustExec(t, simple.direct, step)
 			for _, q := range queries {
-				fresh(t, &simple, c, q)
+				fresh(t, simple, c, q)
 			}
 		}
 	})
@@ -179,14 +186,7 @@ func TestTypesWithinTypesChange(t *testing.T) {
 			do("DROP TYPE co@")
 			do("DROP TYPE en@")
 		})
-		direct, err := sql.Open(r.server.Driver(), r.server.DSN()+"&default_query_exec_mode=simple_protocol")
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { direct.Close() })
-		simple := *r
-		simple.direct = direct
-		c := conn(t, r.open(t, "default_query_exec_mode=simple_protocol"))
+		simple, c := r.unprepared(t)
 		var queries []string
 		for _, q := range []string{"SELECT c FROM typed@ WHERE id = 1", "SELECT arr FROM typed@ WHERE id = 1", "SELECT d FROM typed@ WHERE id = 1", "SELECT r FROM typed@ WHERE id = 1",
 			"SELECT row_to_json(c), to_json(arr), to_json(r) FROM typed@ WHERE id = 1"} {
@@ -199,7 +199,7 @@ func TestTypesWithinTypesChange(t *testing.T) {
 			}
 			do(step)
 			for _, q := range queries {
-				fresh(t, &simple, c, q)
+				fresh(t, simple, c, q)
 			}
 		}
 	})

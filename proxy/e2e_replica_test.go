@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -70,25 +68,11 @@ func TestFeedFromReplica(t *testing.T) {
 			t.Errorf("the status does not say where the feed comes from:\n%s", status)
 		}
 		for path, want := range map[string]string{"/health": `"feed_from":"` + address + `"`, "/metrics": `freshet_feed_from_info{address="` + address + `"`} {
-			if body := r.get(t, path); !strings.Contains(body, want) {
+			if body := get(t, r.rig, path); !strings.Contains(body, want) {
 				t.Errorf("%s does not say %s:\n%s", path, want, body)
 			}
 		}
 	})
-}
-
-func (r *rig) get(t *testing.T, path string) string {
-	t.Helper()
-	answer, err := http.Get("http://" + r.http + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
 }
 
 // While the replica applies nothing, a session reads what it wrote, from the

@@ -378,29 +378,30 @@ func (r *speedRun) race(ctx context.Context, into *Race, more func(n int) bool) 
 
 // bareCommit is the time from sending a commit to the bare client's seeing it.
 func (r *speedRun) bareCommit(ctx context.Context) (time.Duration, error) {
+	sent, seen, err := r.seenCommit(ctx)
+	return seen.Sub(sent), err
+}
+
+// seenCommit tells when a commit was sent, and when the bare client saw it.
+func (r *speedRun) seenCommit(ctx context.Context) (sent, seen time.Time, err error) {
 	r.values++
 	r.bare.expect(r.values)
-	sent := time.Now()
+	sent = time.Now()
 	if err := r.commit(); err != nil {
-		return 0, err
+		return sent, sent, err
 	}
-	seen, err := r.bare.await(ctx)
-	return seen.Sub(sent), err
+	seen, err = r.bare.await(ctx)
+	return sent, seen, err
 }
 
 // ownRead is the time to the answer that the bare client gets from the server
 // itself when it asks as soon as it has seen the commit.
 func (r *speedRun) ownRead(ctx context.Context) (time.Duration, error) {
-	r.values++
-	r.bare.expect(r.values)
-	sent := time.Now()
-	if err := r.commit(); err != nil {
+	sent, _, err := r.seenCommit(ctx)
+	if err != nil {
 		return 0, err
 	}
-	if _, err := r.bare.await(ctx); err != nil {
-		return 0, err
-	}
-	_, err := r.direct.Query(r.reading())
+	_, err = r.direct.Query(r.reading())
 	return time.Since(sent), err
 }
 

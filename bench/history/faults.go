@@ -56,11 +56,7 @@ var allFaults = []fault{
 		return errors.Join(err, s.server.Resume())
 	}},
 	{"the upstream killed", func(ctx context.Context, s *stage, f *drawn) error {
-		if err := s.server.Kill(); err != nil {
-			return err
-		}
-		sleep(context.WithoutCancel(ctx), outage+f.delay)
-		return s.server.Restart(context.WithoutCancel(ctx))
+		return s.loseServer(ctx, f)
 	}},
 	{"Freshet stopped, its feed held past that", func(ctx context.Context, s *stage, f *drawn) error {
 		s.relay.hold(feedAll)
@@ -75,17 +71,23 @@ var allFaults = []fault{
 		s.relay.hold(feedAll)
 		defer s.relay.hold(nothing)
 		sleep(ctx, f.delay)
-		if err := s.server.Kill(); err != nil {
-			return err
-		}
-		sleep(context.WithoutCancel(ctx), outage+f.delay)
-		if err := s.server.Restart(context.WithoutCancel(ctx)); err != nil {
+		if err := s.loseServer(ctx, f); err != nil {
 			return err
 		}
 		sleep(ctx, f.delay)
 		s.relay.cut(feedAll)
 		return nil
 	}},
+}
+
+// loseServer kills the upstream, and starts it again after an outage.
+func (s *stage) loseServer(ctx context.Context, f *drawn) error {
+	ctx = context.WithoutCancel(ctx)
+	if err := s.server.Kill(); err != nil {
+		return err
+	}
+	sleep(ctx, outage+f.delay)
+	return s.server.Restart(ctx)
 }
 
 func holding(sc scope) fault {

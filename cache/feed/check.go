@@ -54,6 +54,23 @@ func (f *findings) needs(list []need) {
 	}
 }
 
+// What a server is refused with, see refuse.
+const (
+	unfollowable = "the server cannot be followed"
+	noReplica    = "the upstream's changes cannot be taken from it"
+)
+
+// refuse is an error that says the first need that is not met, behind a
+// complaint; nil if all are.
+func refuse(needs []need, complaint string) error {
+	for _, n := range needs {
+		if !n.ok {
+			return fmt.Errorf("%s: %s; mend: %s", complaint, n.what, n.mend)
+		}
+	}
+	return nil
+}
+
 // failed adds an error; true says that there was one.
 func (f *findings) failed(err error, mend string) bool {
 	if err != nil {

@@ -2,8 +2,8 @@ package feed
 
 import (
 	"fmt"
-	"maps"
 	"strconv"
+	"strings"
 
 	"github.com/go-mysql-org/go-mysql/client"
 )
@@ -66,19 +66,13 @@ func (s *mysqlSource) probeMariaGTID(c *client.Conn) (sighting, error) {
 	if err != nil || end == 0 {
 		return nil, fmt.Errorf("feed: the server does not tell where its log ends: %w", err)
 	}
-	offset := ""
+	status := make(map[string]string, len(answers[3]))
 	for _, row := range answers[3] {
-		switch row[0] {
-		case "Binlog_snapshot_file", "binlog_snapshot_file":
-			p.file = row[1]
-		case "Binlog_snapshot_position", "binlog_snapshot_position":
-			offset = row[1]
-		}
+		status[strings.ToLower(row[0])] = row[1]
 	}
-	if p.raw, err = textPlace(p.file, offset); err != nil {
+	if err := p.begins(status); err != nil {
 		return nil, err
 	}
-	p.offset = p.raw & (1<<40 - 1)
 	if err := s.forwards(p); err != nil {
 		return nil, err
 	}
@@ -127,12 +121,8 @@ func (m *mariaReadable) sighted(c *client.Conn, p mariaPlace, end uint64) error 
 
 // raise makes a new map: earlier sightings keep the old one.
 func (m *mariaReadable) raise(domains map[uint32]uint64) {
-	grown := maps.Clone(m.domains)
-	if grown == nil {
-		grown = make(map[uint32]uint64)
+	if m.domains == nil {
+		m.domains = make(map[uint32]uint64)
 	}
-	for domain, sequence := range domains {
-		grown[domain] = max(grown[domain], sequence)
-	}
-	m.domains = grown
+	m.domains = joinDomains(domains, m.domains)
 }

@@ -164,10 +164,8 @@ func (s *mysqlSource) inspectServer(conn *client.Conn, followed bool) (mysqlFact
 	if err != nil {
 		return facts, err
 	}
-	for _, n := range facts.needs() {
-		if !n.ok {
-			return facts, fmt.Errorf("the server cannot be followed: %s; mend: %s", n.what, n.mend)
-		}
+	if err := refuse(facts.needs(), unfollowable); err != nil {
+		return facts, err
 	}
 	status, err := readLogStatus(conn)
 	if err != nil {
@@ -232,7 +230,7 @@ func (s *mysqlSource) replicationGrant() string {
 func denied(err error, grant string) error {
 	switch errorNumber(err) {
 	case mysql.ER_SPECIFIC_ACCESS_DENIED_ERROR, mysql.ER_ACCESS_DENIED_ERROR, mysql.ER_DBACCESS_DENIED_ERROR:
-		return fmt.Errorf("the server cannot be followed: %w; mend: %s", err, grant)
+		return fmt.Errorf("%s: %w; mend: %s", unfollowable, err, grant)
 	}
 	return err
 }

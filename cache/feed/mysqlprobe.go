@@ -104,6 +104,16 @@ type mariaPlace struct {
 	domains map[uint32]uint64 // gtid_binlog_pos; it may run ahead of the snapshot
 }
 
+// begins takes where a snapshot begins from SHOW STATUS, names in small letters.
+func (p *mariaPlace) begins(status map[string]string) (err error) {
+	p.file = status["binlog_snapshot_file"]
+	if p.offset, err = strconv.ParseUint(status["binlog_snapshot_position"], 10, 40); err != nil {
+		return fmt.Errorf("feed: the server tells no binlog_snapshot_position: %w", err)
+	}
+	p.raw, err = rawPlace(p.file, p.offset)
+	return err
+}
+
 // mariaSnapshot asks, in one round trip, where in the log a snapshot taken now
 // ends (MariaDB knowledge base, "Enhancements for START TRANSACTION WITH
 // CONSISTENT SNAPSHOT"; gtid_binlog_pos runs ahead of what can be read, but
@@ -133,11 +143,7 @@ func mariaSnapshot(c *client.Conn) (mariaPlace, error) {
 	if err = errors.Join(err, failed); err != nil {
 		return p, err
 	}
-	p.file = status["binlog_snapshot_file"]
-	if p.offset, err = strconv.ParseUint(status["binlog_snapshot_position"], 10, 40); err != nil {
-		return p, fmt.Errorf("feed: the server tells no binlog_snapshot_position: %w", err)
-	}
-	if p.raw, err = rawPlace(p.file, p.offset); err != nil {
+	if err := p.begins(status); err != nil {
 		return p, err
 	}
 	p.domains, err = parseMariaGTIDs(status["gtid"])
@@ -154,10 +160,7 @@ func (s *mysqlSource) probeMaria(c *client.Conn) (sighting, error) {
 
 // forwards loses the place when the log goes backwards.
 func (s *mysqlSource) forwards(p mariaPlace) error {
-	back := p.raw < s.lastRaw
-	for domain, sequence := range s.lastDomains {
-		back = back || p.domains[domain] < sequence
-	}
+	back := p.raw < s.lastRaw || !within(s.lastDomains, p.domains)
 	s.lastRaw, s.lastDomains = p.raw, p.domains
 	if back {
 		err := errors.New("the log goes backwards: it was reset")
@@ -184,7 +187,20 @@ func gtidAt(c *client.Conn, file string, offset uint64) (map[uint32]uint64, erro
 // parseMariaGTIDs reads domain-server-sequence triples. Several of one domain
 // give the highest sequence.
 func parseMariaGTIDs(text string) (map[uint32]uint64, error) {
-	domains := make(map[uint32]uint64)
+	origins, err := parseMariaOrigins(text)
+	if err != nil {
+		return nil, err
+	}
+	domains := make(map[uint32]uint64, len(origins))
+	for at, sequence := range origins {
+		domains[at.domain] = max(domains[at.domain], sequence)
+	}
+	return domains, nil
+}
+
+// parseMariaOrigins is parseMariaGTIDs with servers apart.
+func parseMariaOrigins(text string) (map[mariaOrigin]uint64, error) {
+	origins := make(map[mariaOrigin]uint64)
 	for _, part := range strings.Split(text, ",") {
 		if part = strings.TrimSpace(part); part == "" {
 			continue
@@ -194,13 +210,15 @@ func parseMariaGTIDs(text string) (map[uint32]uint64, error) {
 			return nil, fmt.Errorf("feed: %q is not a MariaDB GTID", part)
 		}
 		domain, err1 := strconv.ParseUint(fields[0], 10, 32)
-		sequence, err2 := strconv.ParseUint(fields[2], 10, 64)
-		if err := errors.Join(err1, err2); err != nil {
+		server, err2 := strconv.ParseUint(fields[1], 10, 32)
+		sequence, err3 := strconv.ParseUint(fields[2], 10, 64)
+		if err := errors.Join(err1, err2, err3); err != nil {
 			return nil, fmt.Errorf("feed: %q is not a MariaDB GTID", part)
 		}
-		domains[uint32(domain)] = max(domains[uint32(domain)], sequence)
+		at := mariaOrigin{uint32(domain), uint32(server)}
+		origins[at] = max(origins[at], sequence)
 	}
-	return domains, nil
+	return origins, nil
 }
 
 func sameDomains(a, b map[uint32]uint64) bool { return maps.Equal(a, b) }

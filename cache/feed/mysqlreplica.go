@@ -93,10 +93,8 @@ func (s *mysqlSource) inspectReplica(conn *client.Conn, up mysqlFacts) (mysqlFac
 	if err != nil {
 		return facts, s.ofReplica(denied(err, facts.replicaGrant()+" ON *.* TO '"+s.from.user+"'@'%'"))
 	}
-	for _, n := range needs {
-		if !n.ok {
-			return facts, s.ofReplica(fmt.Errorf("the upstream's changes cannot be taken from it: %s; mend: %s", n.what, n.mend))
-		}
+	if err := refuse(needs, noReplica); err != nil {
+		return facts, s.ofReplica(err)
 	}
 	return facts, nil
 }
@@ -256,29 +254,6 @@ func (r *mysqlReader) origin() (own bool, had func() bool) {
 	gtid := r.group.gtid
 	source, _, _ := strings.Cut(gtid.Source, ":")
 	return source == strings.ReplaceAll(strings.ToLower(up.identity), "-", ""), func() bool { return c.had.Has(gtid) }
-}
-
-// parseMariaOrigins is parseMariaGTIDs with servers apart.
-func parseMariaOrigins(text string) (map[mariaOrigin]uint64, error) {
-	origins := make(map[mariaOrigin]uint64)
-	for _, part := range strings.Split(text, ",") {
-		if part = strings.TrimSpace(part); part == "" {
-			continue
-		}
-		domains, err := parseMariaGTIDs(part)
-		if err != nil {
-			return nil, err
-		}
-		server, err := strconv.ParseUint(strings.Split(part, "-")[1], 10, 32)
-		if err != nil {
-			return nil, fmt.Errorf("feed: %q is not a MariaDB GTID", part)
-		}
-		for domain, sequence := range domains {
-			at := mariaOrigin{domain, uint32(server)}
-			origins[at] = max(origins[at], sequence)
-		}
-	}
-	return origins, nil
 }
 
 // joinDomains is the newest of each domain in either; nil without any.

@@ -152,10 +152,5 @@ func (s *pgSource) checkStandby(ctx context.Context, up pgFacts) error {
 }
 
 func (f pgFacts) refuse() error {
-	for _, n := range f.needs() {
-		if !n.ok {
-			return fmt.Errorf("the server cannot be followed: %s; mend: %s", n.what, n.mend)
-		}
-	}
-	return nil
+	return refuse(f.needs(), unfollowable)
 }

@@ -192,15 +192,6 @@ func (f pgFacts) standbyNeeds(p pgFacts) []need {
 	}
 }
 
-func refused(needs []need) error {
-	for _, n := range needs {
-		if !n.ok {
-			return fmt.Errorf("the upstream's changes cannot be taken from it: %s; mend: %s", n.what, n.mend)
-		}
-	}
-	return nil
-}
-
 // inspectStandby refuses a standby whose stream cannot be followed. conn is a
 // line to it; the senders are counted with it.
 func (s *pgSource) inspectStandby(ctx context.Context, conn *pgconn.PgConn, up pgFacts) error {
@@ -208,7 +199,7 @@ func (s *pgSource) inspectStandby(ctx context.Context, conn *pgconn.PgConn, up p
 	if err != nil {
 		return s.ofStandby(err)
 	}
-	if err := refused(facts.standbyNeeds(up)); err != nil {
+	if err := refuse(facts.standbyNeeds(up), noReplica); err != nil {
 		return s.ofStandby(err)
 	}
 	return nil

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"freshet/bench/upstream"
 	wire "freshet/protocol/mysql"
@@ -79,7 +78,7 @@ func TestDefaultsOfNewSessions(t *testing.T) {
 					begin := func() *client { return mustDial(t, address, as(s, plainCaps)) }
 					value := func(c *client) string { return c.cells("SELECT @@" + name) }
 					want := strings.Trim(values[0], "'")
-					wait(t, func() bool { return value(begin()) == want })
+					waitFor(t, func() bool { return value(begin()) == want })
 					busy := begin()
 					busy.query("BEGIN")
 					value(busy)
@@ -88,13 +87,13 @@ func TestDefaultsOfNewSessions(t *testing.T) {
 					} else {
 						mustDial(t, s.Address(), as(s, plainCaps)).query("SET GLOBAL " + name + " = " + values[1])
 						// Until the change is seen a link from before may serve any of
-						// them: in so many tries a look at the defaults has come between.
+						// them: in so many tries, 5 ms apart, a look at the defaults has come between.
 						inARow := 0
-						wait(t, func() bool {
+						waitFor(t, func() bool {
 							if inARow++; value(begin()) != strings.Trim(values[1], "'") {
 								inARow = 0
 							}
-							return inARow > 150
+							return inARow > 300
 						})
 					}
 					busy.query("COMMIT") // its link is from before
@@ -114,16 +113,6 @@ func TestDefaultsOfNewSessions(t *testing.T) {
 			}
 		}
 	})
-}
-
-// wait waits for a condition.
-func wait(t *testing.T, ok func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("still not so")
-		}
-	}
 }
 
 // A link from before a change that was not seen yet may refuse a statement that
