@@ -22,7 +22,7 @@ func (h *handler) execute(body, frame []byte) bool {
 		return false
 	}
 	if h.claim == nil {
-		h.noteForwarded(o.st)
+		h.noteForwarded(o.st, text)
 	} else {
 		o.capture = h.claim.capture
 	}

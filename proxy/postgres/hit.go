@@ -220,7 +220,7 @@ func (h *handler) whyForwardRun(u *found, st *planner.Statement, s *statement) s
 // forwardUnseen decides for forwarding without a look at the cache.
 func (h *handler) forwardUnseen(st *planner.Statement, why string) {
 	h.joinFailed = false
-	h.noteForwarded(st)
+	h.noteForwarded(st, nil)
 	h.s.Forwarded(st, why)
 	h.claim = &claim{}
 }

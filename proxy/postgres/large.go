@@ -62,7 +62,7 @@ func (h *handler) largeQuery(n int) (used int, more bool) {
 	if !h.upstream() {
 		return 0, false
 	}
-	h.noteForwarded(nil)
+	h.noteForwarded(nil, nil)
 	o := &op{}
 	h.effects(o, nil, nil)
 	h.pushQuery(o)

@@ -69,6 +69,33 @@ func TestHeldBeginTakesNoLink(t *testing.T) {
 	}
 }
 
+// The end of a transaction that had to go upstream to read makes no later read
+// wait for the feed: a client that opens one for every read, and asks faster than
+// the feed proves, would else never hit.
+func TestEndOfReadingHoldsNothingUp(t *testing.T) {
+	for name, way := range beginnings {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, proxy.Config{})
+			setUp(t, r)
+			const kept = "select name from wire where id = 1"
+			p := r.peer(t, true)
+			p.untilHit("the read", g(q(kept)))
+			hits, rounds := 0, 20
+			for i := range rounds {
+				other := fmt.Sprintf("select name from wire where id = %d", 1000+i)
+				p.play(script{groups: append(append(append([]group{}, way.begin...), way.read(other)...), way.end...)})
+				p.ask(kept) // before any probe can have been answered, as a rule
+				if strings.HasPrefix(p.value("explain last statement"), `Data ["cache`) {
+					hits++
+				}
+			}
+			if hits < rounds/2 {
+				t.Errorf("only %d of %d reads were hits", hits, rounds)
+			}
+		})
+	}
+}
+
 // What a transaction reads after BEGIN is what the server says, at every
 // isolation level, after changes of others and its own.
 func TestReadsInTransactions(t *testing.T) {

@@ -27,7 +27,7 @@ func (h *handler) query(body, frame []byte) bool {
 		return false
 	}
 	if h.claim == nil {
-		h.noteForwarded(st)
+		h.noteForwarded(st, m.Text)
 		h.claim = &claim{}
 	}
 	return h.sendQuery(frame, m.Text, st, h.claim.capture)
@@ -87,9 +87,14 @@ func (h *handler) answerQuery(value []byte) {
 
 // noteForwarded notes a statement that goes upstream without a look at the
 // cache. What it shows may be newer than what the feed has applied, and the
-// session must not see anything older afterwards.
-func (h *handler) noteForwarded(st *planner.Statement) {
-	h.wrote = true
+// session must not see anything older afterwards. The end of a transaction that
+// has only read shows nothing: were it to count, a client whose driver opens one
+// for every read would wait for the feed before each, and never hit while it
+// asks faster than the feed proves.
+func (h *handler) noteForwarded(st *planner.Statement, text []byte) {
+	if !h.calm || len(text) > maxTransact || endsPlainly(text) == "" {
+		h.wrote = true
+	}
 	if h.tx != pg.TxIdle && classOf(st) == planner.ClassRead {
 		h.s.InTransaction(st)
 		return
