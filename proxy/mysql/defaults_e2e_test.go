@@ -2,6 +2,7 @@ package mysql_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,7 +19,14 @@ func global(t *testing.T, s *upstream.Server, name, value string) {
 	if r := c.query("SET GLOBAL " + name + " = " + value); r.err != nil {
 		t.Fatal(r.err)
 	}
-	t.Cleanup(func() { mustDial(t, s.Address(), as(s, plainCaps)).query("SET GLOBAL " + name + " = " + before) })
+	if _, err := strconv.ParseFloat(before, 64); err != nil {
+		before = "'" + before + "'" // a list of words, as sql_mode
+	}
+	t.Cleanup(func() {
+		if r := mustDial(t, s.Address(), as(s, plainCaps)).query("SET GLOBAL " + name + " = " + before); r.err != nil {
+			t.Error(r.err)
+		}
+	})
 }
 
 // ofLength is a statement of n bytes that gives a number.
