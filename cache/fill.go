@@ -150,6 +150,12 @@ func (f *Fill) joinable(key []byte, since Position) bool {
 // FilledAt is the position up to which the answer will have seen all changes.
 func (f *Fill) FilledAt() Position { return f.filledAt }
 
+// Key is the key that is filled; it must not be changed.
+func (f *Fill) Key() []byte { return f.key }
+
+// Meta is what was given to Claim, or to SetMeta since.
+func (f *Fill) Meta() [2]uint64 { return f.meta }
+
 // SetMeta replaces what was given to Claim.
 func (f *Fill) SetMeta(meta [2]uint64) { f.meta = meta }
 

@@ -57,7 +57,7 @@ func (s *Session) fresh(q *Query, p proof) (Bypass, bool) {
 		return 0, true
 	case p.now-p.at > int64(bound):
 		return BypassStaleness, false
-	case level == LevelSession && p.ticket < s.barrier:
+	case level == LevelSession && p.ticket < s.barrier.ticket:
 		return BypassBarrier, false
 	}
 	return 0, true

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"time"
@@ -49,6 +50,7 @@ func (b Bypass) String() string {
 // before it be served under the new proof.
 func (s *Session) Lookup(key []byte) ([]byte, bool) {
 	u := s.Upstream
+	s.behind = false
 	if s.CacheOff || u.Store == nil || u.mode == CacheOff {
 		return nil, false
 	}
@@ -63,17 +65,19 @@ func (s *Session) Lookup(key []byte) ([]byte, bool) {
 	if q == nil || q.version.Load() != uint32(hit.Meta[0]>>32) {
 		return nil, false
 	}
-	if expires := int64(hit.Meta[1]); expires != 0 {
+	if expires := int64(hit.Meta[1]); expires > 0 {
 		if s.Loop.now() >= expires {
 			return nil, false
 		}
-	} else if why, ok := s.fresh(q, proof); !ok {
+	} else if why, ok := s.fresh(q, proof); ok || why == BypassBarrier && s.holds(key) {
+		s.hitOn(key, hit.Meta[1], proof)
+	} else if s.behind = why == BypassBarrier; s.behind && s.mayWait() {
+		return nil, false
+	} else {
 		s.lane.stats.bypassed(why)
-		if why == BypassBarrier {
-			u.Feed.Kick()
-		}
 		return nil, false
 	}
+	s.waited = false
 	s.lane.stats.hit(q.index)
 	s.Last = Last{Source: SourceHit, Query: q.index}
 	return hit.Value, true
@@ -86,20 +90,25 @@ const (
 	MissForward Miss = iota // send it upstream, keep nothing
 	MissFill                // send it upstream and append the answer to the fill
 	MissJoin                // wait: Handler.Joined follows
+	MissWait                // call AwaitProof, then Lookup again
 )
 
 // Miss decides whether the answer to a planned read is to be kept, and joins
 // a fill of the same key that is under way. With MissJoin the session is
-// Blocked until Handler.Joined.
+// Blocked until Handler.Joined. With MissWait there is an answer for later.
 func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param) (Miss, *cache.Fill) {
 	plan := st.Plan()
-	s.leading, s.forwardedRead = nil, false
+	if s.mayWait() {
+		return MissWait, nil
+	}
+	s.leading, s.forwardedRead, s.behind, s.waited = nil, false, false, false
 	if plan == nil { // dropped since the caller looked: a definition has changed
 		s.Forwarded(nil, "its tables' definitions are changing")
 		return MissForward, nil
 	}
 	q := s.Upstream.Queries.of(plan)
 	s.Last = Last{Source: SourceForward, Query: q.index}
+	s.forwardedRead = plan.Class == planner.ClassRead && !(plan.Cacheable && len(plan.Tables) == 0)
 	ttl, reason := s.keep(plan, q)
 	if plan.NoCache && reason == noCache {
 		reason = hintReason(st.Text)
@@ -108,7 +117,6 @@ func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param
 		s.Last.Reason = reason
 		return MissForward, nil
 	}
-	s.forwardedRead = true
 	deps, since, ok := plan.Deps(s.deps[:0], params)
 	s.deps = deps[:0]
 	if !ok {
@@ -200,6 +208,7 @@ func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Posi
 		s.lane.stats.missed(q.index, s.missWasStale)
 		return MissFill, fill
 	case cache.Joined:
+		j.key = bytes.Clone(key)
 		s.joined = j
 		s.Blocked = true
 		return MissJoin, nil
@@ -215,6 +224,7 @@ func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Posi
 type join struct {
 	session *Session
 	query   uint32
+	key     []byte
 }
 
 // FillDone is called on whatever goroutine ended the fill.
@@ -229,10 +239,9 @@ func (j *join) FillDone(value []byte, ok, stored bool) {
 			s.Last = Last{Source: SourceJoin, Query: j.query}
 			s.lane.stats.joined(j.query)
 			if !stored {
-				// The answer may show what no entry does yet, and an older one
-				// may be stored in its place: see catchUp.
-				s.Wrote()
+				j.key = nil // another may be stored in its place, and be older
 			}
+			s.shown(j.key)
 		}
 		s.wake(func() { s.Handler.Joined(value, ok) })
 	})

@@ -34,8 +34,11 @@ type Session struct {
 	client  *Socket
 	lane    *lane
 	level   Level
-	barrier uint64 // feed ticket that hits must have passed
-	wantKey string
+	barrier barrier
+	// behind tells of the last Lookup: an entry was there that only the barrier
+	// kept from being served; waited: the barrier was waited for in vain.
+	behind, waited bool
+	wantKey        string
 	// wantGeneration is that of the server's defaults when it asked.
 	wantGeneration uint64
 	waitTimer      *time.Timer
@@ -228,27 +231,6 @@ func (s *Session) Key(kind byte, context uint64) []byte {
 // KeepKey gives the scratch space back, grown.
 func (s *Session) KeepKey(k []byte) { s.Loop.key = k[:0] }
 
-// Wrote raises the session's barrier: hits wait until everything visible
-// upstream now has been applied. Call it when a statement that was not a
-// plain cached read has completed upstream.
-func (s *Session) Wrote() {
-	if f := s.Upstream.Feed; f != nil {
-		s.barrier = f.Ticket()
-	}
-}
-
-// CaughtUp tells whether the feed has proven everything up to the session's
-// barrier, within the server's bound of staleness. Like Lookup, it reads the
-// proof before whatever the caller then looks at.
-func (s *Session) CaughtUp() bool {
-	f := s.Upstream.Feed
-	if f == nil {
-		return false
-	}
-	ticket, at := f.ProvenTicket(), f.ProvenAt()
-	return at != 0 && ticket >= s.barrier && s.Loop.now()-at <= int64(s.Upstream.maxStaleness)
-}
-
 // planWait bounds how long a statement waits for its plan. The catalog may be
 // locked, even by a transaction of the very session that waits.
 const planWait = 250 * time.Millisecond
@@ -281,17 +263,6 @@ func (s *Session) Completed() {
 	}
 	s.lane.stats.completed(s.Last.Source, s.Last.Query, s.Loop.now()-s.sentAt)
 	s.sentAt = 0
-}
-
-// catchUp keeps a session from seeing an older answer to a query than one it
-// saw before: a cacheable read that was forwarded and not kept may have shown
-// what the feed has not applied, while an older entry still counts as valid.
-// An answer that was stored has replaced that entry.
-func (s *Session) catchUp() {
-	if s.forwardedRead || s.leading != nil && !s.leading.Stored() {
-		s.Wrote()
-	}
-	s.forwardedRead, s.leading = false, nil
 }
 
 // Forwarded notes what is forwarded without a look at the cache, and why. st

@@ -56,7 +56,10 @@ type Upstream struct {
 	generation   atomic.Uint64 // of the server's defaults, see defaults.go
 	lookNow      chan struct{} // has the defaults looked at at once
 	unseen       unseen
-	dialect      sync.Map // the Protocol's own, see Shared
+	// proofLate is the ticket that was proven when a session last waited for its
+	// barrier in vain.
+	proofLate atomic.Uint64
+	dialect   sync.Map // the Protocol's own, see Shared
 }
 
 // Shared is a value of the dialect's own, made once for each key and shared by

@@ -11,8 +11,7 @@
 //     which each read returns what was written last. That registers are
 //     linearizable one by one makes the whole so (Herlihy and Wing, 1990).
 //   - session: no answer is older than the session's own last write of the
-//     key, or than what the same statement told it before. (What another
-//     statement told it may be newer; how often is counted.)
+//     key, or than what any statement told it before.
 //   - bounded: no answer is older than the bound, against one clock; it
 //     holds for the other two levels as well.
 //

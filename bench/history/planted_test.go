@@ -19,7 +19,9 @@ var planted = []struct {
 }{
 	{program.Fault{Name: "a lease has no end", In: "proxy", Fn: "(*Session).fresh", Old: "p.now >= p.lease", New: "p.lease == 0"}, upstream.MySQL, Linearizable},
 	{program.Fault{Name: "commits are acknowledged too soon", In: "cache/feed", Fn: "(*pgLine).status", Old: "at := l.confirmable()", New: "at := l.confirmable() + 300"}, upstream.Postgres15, Linearizable},
-	{program.Fault{Name: "a write raises no barrier", In: "proxy", Fn: "(*Session).Wrote", Old: "s.barrier = f.Ticket()", New: "s.barrier = 0"}, upstream.Postgres15, Session},
+	{program.Fault{Name: "a write raises no barrier", In: "proxy", Fn: "(*Session).Wrote", Old: "s.raise(f.Ticket(), nil)", New: "s.raise(0, nil)"}, upstream.Postgres15, Session},
+	{program.Fault{Name: "an answer from upstream raises no barrier", In: "proxy", Fn: "(*Session).shown", Old: "s.raise(f.Ticket(), key)", New: "s.raise(0, key)"}, upstream.MariaDB, Session},
+	{program.Fault{Name: "a hit on what is not proven raises no barrier", In: "proxy", Fn: "(*Session).hitOn", Old: "ticket > p.ticket", New: "ticket > p.ticket+1<<60"}, upstream.Postgres15, Session},
 	{program.Fault{Name: "the bound is not kept", In: "proxy", Fn: "(*Session).fresh", Old: "p.now-p.at > int64(bound)", New: "p.now-p.at > 8*int64(bound)"}, upstream.MariaDB, Bounded},
 }
 

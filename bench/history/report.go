@@ -22,9 +22,7 @@ type Report struct {
 	Hits       map[Level]int // of those, from memory
 	Faults     map[string]recovery
 	Violations []Violation
-	Backward   int // see backward
 
-	sample   []Op
 	happened []happened
 }
 
@@ -99,12 +97,6 @@ func (r Report) String() string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.Faults)) {
 		fmt.Fprintf(&b, "  fault %3d × %-46s from memory again after %.1f s at most\n", r.Faults[name].times, name, r.Faults[name].slowest.Seconds())
-	}
-	if r.Backward > 0 {
-		fmt.Fprintf(&b, "  %d reads at session level were older than what another statement had told the session, such as\n", r.Backward)
-		for i := range r.sample {
-			fmt.Fprintf(&b, "    %s\n", &r.sample[i])
-		}
 	}
 	const most = 3 // the others are of other keys, and seldom tell more
 	for i := range r.Violations[:min(most, len(r.Violations))] {

@@ -218,7 +218,6 @@ func (s *stage) judge(ctx context.Context, clients []*client) error {
 	s.report.Checking = time.Since(begun)
 	slices.SortFunc(found, func(a, b Violation) int { return cmp.Compare(a.Key, b.Key) })
 	s.report.Violations, s.report.happened = found, s.happened
-	s.report.Backward, s.report.sample = backward(ops)
 	return err
 }
 

@@ -8,35 +8,24 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// sessionModel is what one session may be told of one key: its state are the
-// versions below which nothing may come any more: for all its reads, that of
-// its own last write; for reads by one statement, also that of the last of them.
+// sessionModel is what one session may be told of one key: its state is the
+// version below which nothing may come any more, that of its own last write or
+// of its last read, by whatever statement.
 var sessionModel = porcupine.Model{
-	Init: func() any { return least{} },
+	Init: func() any { return int64(0) },
 	Step: func(state, input, output any) (bool, any) {
-		s, a, version := state.(least), input.(sessionAction), output.(int64)
-		if a.write {
-			s.own = max(s.own, version)
-			return true, s
+		least, version := state.(int64), output.(int64)
+		if input.(sessionAction).write {
+			return true, max(least, version)
 		}
-		ok := version >= s.own && (a.how != s.how || version >= s.read)
-		s.how, s.read = a.how, version
-		return ok, s
+		return version >= least, version
 	},
 }
 
-type least struct {
-	own, read int64
-	how       string // by which statement read was read
-}
+type sessionAction struct{ write bool }
 
-type sessionAction struct {
-	write bool
-	how   string
-}
-
-// sessions checks that every session at the level saw its own writes, and that
-// no statement took it back in time.
+// sessions checks that every session at the level saw its own writes, and was
+// never taken back in time.
 func sessions(ops []Op, log commits) (found []Violation, err error) {
 	for at, part := range bySession(ops) {
 		for i := range part {
@@ -44,17 +33,13 @@ func sessions(ops []Op, log commits) (found []Violation, err error) {
 				part[i].Version = n
 			}
 		}
-		for _, how := range statements(part) {
-			one := slices.DeleteFunc(slices.Clone(part), func(o Op) bool { return !o.Write && o.How != how })
-			broken, err := firstBroken(one)
-			if err != nil {
-				return found, fmt.Errorf("session %d, key %d: %w", at.session, at.key, err)
-			}
-			if broken > 0 {
-				found = append(found, Violation{Level: Session, Key: at.key, Around: one[:broken],
-					What: fmt.Sprintf("session %d was told what is older than its own write, or than what the same statement told it before", at.session)})
-				break
-			}
+		broken, err := firstBroken(part)
+		if err != nil {
+			return found, fmt.Errorf("session %d, key %d: %w", at.session, at.key, err)
+		}
+		if broken > 0 {
+			found = append(found, Violation{Level: Session, Key: at.key, Around: part[:broken],
+				What: fmt.Sprintf("session %d was told what is older than its own write, or than what it was told before", at.session)})
 		}
 	}
 	return found, nil
@@ -79,15 +64,6 @@ func bySession(ops []Op) map[place][]Op {
 	return parts
 }
 
-func statements(ops []Op) (out []string) {
-	for i := range ops {
-		if !ops[i].Write && !slices.Contains(out, ops[i].How) {
-			out = append(out, ops[i].How)
-		}
-	}
-	return out
-}
-
 // firstBroken is how many of the operations of a session it takes to break its
 // promise; 0 if it is kept.
 func firstBroken(ops []Op) (int, error) {
@@ -95,7 +71,7 @@ func firstBroken(ops []Op) (int, error) {
 		var history []porcupine.Operation
 		for i := range ops[:n] {
 			o := &ops[i]
-			history = append(history, porcupine.Operation{ClientId: o.Client, Input: sessionAction{o.Write, o.How}, Output: o.Version, Call: o.Call, Return: o.Return})
+			history = append(history, porcupine.Operation{ClientId: o.Client, Input: sessionAction{o.Write}, Output: o.Version, Call: o.Call, Return: o.Return})
 		}
 		return porcupine.CheckOperationsTimeout(sessionModel, history, checkPatience)
 	}
@@ -110,25 +86,4 @@ func firstBroken(ops []Op) (int, error) {
 		return n, nil
 	}
 	return 0, fmt.Errorf("no verdict on %d operations within %s", len(ops), checkPatience)
-}
-
-// backward counts the reads at session level that went back in time behind
-// what another statement had told the session, and returns one such pair. Freshet does
-// not promise that there are none (docs/caching.md): two statements' answers
-// may be of different age, within the bound.
-func backward(ops []Op) (n int, sample []Op) {
-	for _, part := range bySession(ops) {
-		var newest Op
-		for _, o := range part {
-			switch {
-			case o.Write:
-			case o.Version >= newest.Version:
-				newest = o
-			default:
-				n++
-				sample = []Op{newest, o}
-			}
-		}
-	}
-	return n, sample
 }

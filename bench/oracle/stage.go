@@ -171,14 +171,15 @@ const patience = 30 * time.Second
 // pass waits until Freshet has proven that it applied everything that was
 // readable when pass was called. It writes through Freshet, which raises the
 // session's barrier; from then on the session is answered from memory only
-// when a probe that began after the write has been applied.
+// when a probe that began after the write has been applied, or with the very
+// answer that it was given last. So it asks for two in turn.
 func (s *stage) pass(ctx context.Context) error {
 	if err := s.must(s.gate, "UPDATE gate SET v = v + 1 WHERE id = 1"); err != nil {
 		return err
 	}
 	deadline := time.Now().Add(patience)
-	q := &read{sql: "SELECT v FROM gate WHERE id = 0"}
-	for {
+	for turn := 0; ; turn++ {
+		q := &read{sql: fmt.Sprintf("SELECT v FROM gate WHERE id = %d", -(turn%2))}
 		a, where, err := s.gate.ask(q, true)
 		if err != nil {
 			return err

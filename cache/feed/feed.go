@@ -92,6 +92,7 @@ type Feed struct {
 	provenTicket atomic.Uint64
 	begun        atomic.Uint64 // the newest probe's number
 	kick, woken  chan struct{}
+	awaiting     awaiting
 
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -177,6 +178,7 @@ func (f *Feed) Close() {
 func (f *Feed) proven(ticket uint64, begun int64) {
 	f.provenAt.Store(begun)
 	f.provenTicket.Store(ticket)
+	f.awaiting.proven(ticket)
 	f.wake()
 }
 

@@ -201,6 +201,10 @@ func (h *handler) ask(st *planner.Statement, key func() []byte, params []planner
 	h.stage.keepable = plan.Cacheable || plan.TTLMillis > 0
 	h.stage.bare = plan.Class == planner.ClassRead && len(plan.Tables) == 0
 	miss, fill := h.s.Miss(key(), st, params)
+	if miss == proxy.MissWait {
+		h.s.AwaitProof(func() {})
+		return false
+	}
 	h.stage.asked = true
 	h.stage.fill = fill
 	return miss != proxy.MissJoin

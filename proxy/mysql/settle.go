@@ -63,7 +63,7 @@ func (h *handler) forgetUnlogged() {
 
 // mustBeSeen says whether what this session reads next must be at least as new
 // as now: after what it may have written, after a transaction, and after a read
-// that showed it a row which an answer in the store may not have yet.
+// that showed it what the answers in the store may not have yet.
 func (h *handler) mustBeSeen(e *expect, safe, stored bool) bool {
 	switch {
 	case e.wasCalm && e.effects.justEnds():
@@ -77,7 +77,7 @@ func (h *handler) mustBeSeen(e *expect, safe, stored bool) bool {
 	case h.inTransaction() && !e.calm:
 		return e.effects&effRead == 0
 	}
-	return !safe || e.keepable && !stored
+	return !safe || !stored
 }
 
 // settleFill keeps a whole answer of one result set that says nothing but its
@@ -104,7 +104,7 @@ func (h *handler) settleFill(e *expect, r *reply) (stored bool) {
 // after the answer.
 func (h *handler) finish(fill *cache.Fill, found uint64) bool {
 	tail := binary.LittleEndian.AppendUint16(nil, uint16(h.status))
-	return fill.Append(binary.LittleEndian.AppendUint64(tail, found)) && fill.Finish()
+	return fill.Append(binary.LittleEndian.AppendUint64(tail, found)) && h.s.Keep(fill)
 }
 
 // heardFound takes in FOUND_ROWS() of the session's last read.

@@ -3,6 +3,7 @@ package postgres
 import (
 	"freshet/cache"
 	pg "freshet/protocol/postgres"
+	"freshet/proxy"
 )
 
 // capture takes one answer down for the store while it passes to the client.
@@ -10,6 +11,7 @@ import (
 // rows, one CommandComplete, and an idle server at the end. An error, a notice,
 // a changed setting, a COPY or a second result ends it.
 type capture struct {
+	session   *proxy.Session
 	fill      *cache.Fill
 	described bool // RowDescription comes first
 
@@ -56,7 +58,7 @@ func (c *capture) end(ok bool) {
 	}
 	c.ended = true
 	if ok && c.complete && !c.spoilt {
-		c.fill.Finish()
+		c.session.Keep(c.fill)
 		return
 	}
 	c.fill.Abandon()

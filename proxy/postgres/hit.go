@@ -180,8 +180,11 @@ func (h *handler) runMiss(u *found, text []byte, oids []uint32, s *statement) (i
 	case proxy.MissJoin:
 		h.waiting = true
 		return 0, unitWait
+	case proxy.MissWait:
+		h.awaitProof()
+		return 0, unitWait
 	case proxy.MissFill:
-		h.claim = &claim{capture: &capture{fill: fill, described: u.describe}}
+		h.claim = &claim{capture: &capture{session: h.s, fill: fill, described: u.describe}}
 	default:
 		h.claim = &claim{}
 	}
@@ -319,6 +322,13 @@ func (h *handler) Joined(value []byte, ok bool) {
 	if ok {
 		h.joined = value
 	}
+}
+
+// awaitProof lets the client wait for an answer that its session may not be
+// shown yet. The statement is offered again then.
+func (h *handler) awaitProof() {
+	h.waiting = true
+	h.s.AwaitProof(func() { h.waiting = false })
 }
 
 // takeJoined gives the answer that a join has brought, once.

@@ -70,8 +70,11 @@ func (h *handler) queryHere(text []byte) (done, ok bool) {
 	case proxy.MissJoin:
 		h.waiting = true
 		return false, false
+	case proxy.MissWait:
+		h.awaitProof()
+		return false, false
 	case proxy.MissFill:
-		h.claim = &claim{capture: &capture{fill: fill, described: true}}
+		h.claim = &claim{capture: &capture{session: h.s, fill: fill, described: true}}
 	default:
 		h.claim = &claim{}
 	}
