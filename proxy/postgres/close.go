@@ -39,10 +39,8 @@ func (h *handler) close(body, frame []byte) bool {
 // closeStatement closes a statement that is only the session's: it is taken
 // out, and the link stays as it is. If answers are still to come, the server
 // may not come to the Close; it is sent one of nothing, to tell in its turn.
-// While a BEGIN is held back, answers to come are the proxy's own: they are not
-// for the client, whose Sync would be answered before them.
 func (h *handler) closeStatement(name []byte) {
-	if h.replies.Len() == 0 || h.held != nil {
+	if h.replies.Len() == 0 {
 		h.statements.set(string(name), nil)
 		h.s.Write(pg.CloseComplete.Append(nil))
 		return

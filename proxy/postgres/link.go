@@ -167,11 +167,14 @@ func (h *handler) mayRelease() bool {
 
 // release gives the link back. Statements that were prepared while the session
 // had a state of its own are closed first: what their names meant may not be
-// what they mean to others.
+// what they mean to others. The client is held for so long: with answers to come
+// that are not its own, what is Freshet's to answer would be sent upstream.
 func (h *handler) release() {
 	ls := h.link()
 	if h.closePrivate(ls) {
-		return // settle comes again
+		h.closing = true
+		h.hold()
+		return
 	}
 	h.linkReady = false
 	h.s.Link.Key = withCustoms(h.poolKey, h.state.customs)

@@ -62,3 +62,21 @@ func TestColumnsComeBack(t *testing.T) {
 	await(t, "the answer again", func() bool { return run() == want })
 	hog.ask("rollback")
 }
+
+// What Freshet sends for itself when a link is to be given back must not keep
+// it from answering what is its own to answer.
+func TestConsoleWhileLinkIsTidied(t *testing.T) {
+	r := newRig(t, proxy.Config{})
+	p := r.peer(t, true)
+	p.send(parse("x", "select 1"), sync)
+	p.read(1, &pgproto3.ReadyForQuery{})
+	for i := range 300 {
+		p.send(parse("x", "select 2"), sync) // the name is in use: the link gets a statement of nobody else's
+		if got := strings.Join(p.read(1, &pgproto3.ReadyForQuery{}), " "); !strings.Contains(got, "42P05") {
+			t.Fatal(got)
+		}
+		if got := p.value("explain last statement"); strings.HasPrefix(got, "Error") {
+			t.Fatalf("in round %d: %s", i, got)
+		}
+	}
+}

@@ -239,6 +239,9 @@ func (h *handler) answered() {
 	if h.awaiting && (h.replies.Len() == 0 || h.replies.Skipping() || h.replies.Copying()) {
 		h.awaiting, h.resume = false, true
 	}
+	if h.closing && h.replies.Idle() {
+		h.closing, h.resume = false, true
+	}
 	h.settle()
 	if h.resume && !h.asking {
 		h.resume = false

@@ -76,13 +76,14 @@ type handler struct {
 	// holding: the session is blocked by us; waiting: by the core. awaiting: we
 	// hold it until the link has described a statement. resume: what we held
 	// for has come.
-	holding, waiting, awaiting, resume bool
-	askFailed                          bool       // the state query failed; it is asked again after the next statement
-	changed                            *statement // the unnamed statement, found to have other columns now
-	linkReady                          bool       // the attached link has this session's state
-	planTries                          int
-	cancels                            int  // cancel requests on their way upstream
-	farewell                           bool // the server said goodbye; the client has it
+	// closing: we hold it until the link has closed what is not for others.
+	holding, waiting, awaiting, closing, resume bool
+	askFailed                                   bool       // the state query failed; it is asked again after the next statement
+	changed                                     *statement // the unnamed statement, found to have other columns now
+	linkReady                                   bool       // the attached link has this session's state
+	planTries                                   int
+	cancels                                     int  // cancel requests on their way upstream
+	farewell                                    bool // the server said goodbye; the client has it
 
 	streaming  int // bytes of a large server message that still pass
 	found      found
