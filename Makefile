@@ -28,30 +28,51 @@ GOLANGCI := $(CACHE)/tools/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 GO_TPC_VERSION := v1.0.12
 GO_TPC := $(CACHE)/tools/go-tpc-$(GO_TPC_VERSION)/go-tpc
 
-.PHONY: build demo test check bench witness oracle histories lint fmt clean deps
+# Read once when make begins, so that `make test` can tell where its time went.
+BEGAN := $(shell date +%s)
+
+.PHONY: build vet demo test check bench witness oracle histories lint fmt clean deps setup packages sid
 
 build:
 	$(GO) build -tags '$(TAGS)' -trimpath -o bin/freshet ./cmd/freshet
 
-deps: $(GO_TPC)
-	bench/upstream/install.sh all
+# After the build, whose C parser it would else compile a second time at the same time.
+vet: build
+	$(GO) vet -tags '$(TAGS)' ./...
+
+packages:
+	bench/upstream/install.sh packages
+
+# After the packages: debootstrap is one of them, and only one apt may run at a time.
+sid: packages
+	bench/upstream/install.sh sid
+
+deps: sid $(GO_TPC)
+
+# What `make test` needs, side by side: the packages and the sid folder wait for the network while the compilers have the cores. Without a
+# C compiler the build waits for the packages, which bring one.
+setup: deps build vet
+ifneq ($(filter setup,$(MAKECMDGOALS)),)
+build: $(if $(shell command -v gcc),,packages)
+endif
 
 demo: deps build
 	bin/freshet demo
 
-# The servers that could not be had are counted over all packages and said at the end, where they are seen.
-test: deps build
-	$(GO) vet -tags '$(TAGS)' ./...
-	skips=$$(mktemp); trap 'rm -f "$$skips"' EXIT; status=0; \
-	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) $(GOTEST) -timeout 40m ./... || status=$$?; \
+# The servers that could not be had are counted over all packages and said at the end, where they are seen; then where the time went.
+test:
+	@$(MAKE) --no-print-directory -j3 setup
+	@ready=$$(date +%s); skips=$$(mktemp); said=$$(mktemp); trap 'rm -f "$$skips" "$$said"' EXIT; status=0; \
+	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) $(GOTEST) -timeout 40m ./... 2>&1 | tee "$$said" || status=$$?; \
 	if [ -s "$$skips" ]; then \
 		echo; echo "=== $$(wc -l <"$$skips") TESTS SKIPPED FOR WANT OF A SERVER ==="; \
 		cut -d' ' -f1 "$$skips" | sort | uniq -c; \
 	else echo "=== no server was missing ==="; fi; \
+	slowest=$$(awk '/^(ok|FAIL)[ \t]/ && $$3 ~ /^[0-9.]+s$$/ {print $$3 + 0, $$2}' "$$said" | sort -rn | sed -n '1,5s/\(.*\) \(.*\)/ \2 \1/p' | paste -sd,); \
+	echo "=== set-up $$((ready - $(BEGAN))) s, tests $$(($$(date +%s) - ready)) s; the slowest packages, in seconds:$$slowest ==="; \
 	exit $$status
 
-check: build lint
-	$(GO) vet -tags '$(TAGS)' ./...
+check: build lint vet
 	$(GOTEST) -short -timeout 110s ./...
 
 bench: deps build
@@ -80,7 +101,7 @@ $(GOLANGCI):
 
 $(GO_TPC):
 	@mkdir -p $(@D)
-	GOBIN=$(@D) $(GO) install github.com/pingcap/go-tpc/cmd/go-tpc@$(GO_TPC_VERSION)
+	CGO_ENABLED=0 GOBIN=$(@D) $(GO) install github.com/pingcap/go-tpc/cmd/go-tpc@$(GO_TPC_VERSION)
 
 fmt:
 	gofmt -w $$(git ls-files '*.go')
