@@ -13,6 +13,12 @@ func mysqlAccounts(identified string) string {
 		"GRANT ALL PRIVILEGES ON *.* TO 'freshet'@'%' WITH GRANT OPTION;\n"
 }
 
+// withoutSyncing has InnoDB never sync a file, so that a slow disk does not set the
+// pace of the tests. A server that is killed still recovers: what it had written
+// is the kernel's and outlives it. Only the machine's own end would lose that, and
+// with it the folder's use.
+const withoutSyncing = "--innodb-flush-method=nosync"
+
 // mysqlSettings hold for the whole family: small, with the change stream that
 // Freshet follows, and durable only as far as a killed server goes: commits
 // are written out but not synced to the disk.
@@ -34,6 +40,7 @@ func mysqlSettings(s *Server) []string {
 		"--binlog-row-image=FULL",
 		"--sync-binlog=0",
 		"--innodb-flush-log-at-trx-commit=2",
+		withoutSyncing,
 		"--innodb-use-native-aio=0",
 		"--innodb-buffer-pool-size=64M",
 		"--innodb-doublewrite=OFF",
@@ -69,7 +76,7 @@ func mariadbAt(base, program string) *engine {
 				base + "/bin/mariadb-install-db", "--no-defaults", "--basedir=" + base,
 				"--datadir=" + e.inside(folder) + "/data", "--extra-file=" + e.inside(folder) + "/input.sql",
 				"--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve",
-				"--innodb-log-file-size=16M", "--innodb-use-native-aio=0", "--innodb-flush-log-at-trx-commit=0",
+				"--innodb-log-file-size=16M", "--innodb-use-native-aio=0", "--innodb-flush-log-at-trx-commit=0", withoutSyncing,
 			}}
 		},
 		input: func() string {
@@ -93,7 +100,7 @@ func mysqlEngine() *engine {
 			return [][]string{{
 				e.program, "--no-defaults", "--initialize-insecure",
 				"--datadir=" + e.inside(folder) + "/data", "--init-file=" + e.inside(folder) + "/input.sql",
-				"--innodb-use-native-aio=0", "--innodb-redo-log-capacity=32M", "--innodb-flush-log-at-trx-commit=0",
+				"--innodb-use-native-aio=0", "--innodb-redo-log-capacity=32M", "--innodb-flush-log-at-trx-commit=0", withoutSyncing,
 			}}
 		},
 		input: func() string {
