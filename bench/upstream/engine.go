@@ -26,8 +26,8 @@ type engine struct {
 	serve       func(s *Server) []string                  // the server's command line
 	settings    func(settings []string) []string          // further settings as arguments
 	input       func() string                             // what the last command of initialise reads
-	stopSignal  syscall.Signal
-	deathSignal syscall.Signal
+	stopSignal  syscall.Signal                            // ends it in good order
+	deathSignal syscall.Signal                            // ends it at once, with what it holds besides its folder
 }
 
 type account struct{ uid, gid uint32 }
