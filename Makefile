@@ -63,7 +63,7 @@ demo: deps build
 test:
 	@$(MAKE) --no-print-directory -j3 setup
 	@ready=$$(date +%s); skips=$$(mktemp); said=$$(mktemp); trap 'rm -f "$$skips" "$$said"' EXIT; status=0; \
-	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) $(GOTEST) -timeout 40m ./... 2>&1 | tee "$$said" || status=$$?; \
+	FRESHET_SKIPS=$$skips FRESHET_BIN=$(CURDIR)/bin/freshet FRESHET_GO_TPC=$(GO_TPC) $(GOTEST) -timeout 40m -parallel 4 ./... 2>&1 | tee "$$said" || status=$$?; \
 	if [ -s "$$skips" ]; then \
 		echo; echo "=== $$(wc -l <"$$skips") TESTS SKIPPED FOR WANT OF A SERVER ==="; \
 		cut -d' ' -f1 "$$skips" | sort | uniq -c; \

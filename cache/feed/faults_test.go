@@ -11,7 +11,22 @@ import (
 	"freshet/bench/upstream"
 )
 
+// ownKinds runs a test body on a server of its own for each kind, side by side: such
+// tests mostly wait. What a test says of how soon something happens says little
+// then; one that does goes by alone.
 func ownKinds(t *testing.T, list []upstream.Kind, body func(t *testing.T, s *upstream.Server)) {
+	t.Helper()
+	needsServers(t)
+	for _, kind := range list {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			body(t, upstream.Own(t, kind))
+		})
+	}
+}
+
+// alone is ownKinds for one kind after the other.
+func alone(t *testing.T, list []upstream.Kind, body func(t *testing.T, s *upstream.Server)) {
 	t.Helper()
 	needsServers(t)
 	for _, kind := range list {
@@ -38,7 +53,8 @@ func (r *rig) restart(kill bool) {
 // TestRestart stops or kills the server. A binary log is followed on from
 // where the line broke; a PostgreSQL slot is gone.
 func TestRestart(t *testing.T) {
-	ownKinds(t, append([]upstream.Kind{upstream.MariaDB11}, upstream.Kinds...), func(t *testing.T, s *upstream.Server) {
+	t.Parallel()
+	ownKinds(t, allKinds, func(t *testing.T, s *upstream.Server) {
 		r := newRig(t, s)
 		r.fresh("restarted", "id INT PRIMARY KEY, a INT, b INT")
 		r.exec("INSERT INTO restarted VALUES (1, 1, 1), (2, 2, 2)")
@@ -94,6 +110,7 @@ func (r *rig) wantsOutageLogged(resumed bool) {
 
 // TestLogReset begins the log anew under a feed that follows it.
 func TestLogReset(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
 		r := newRig(t, s)
 		r.fresh("reset", "id INT PRIMARY KEY, a INT, b INT")
@@ -121,6 +138,7 @@ func TestLogReset(t *testing.T) {
 
 // TestPurged takes the log away while the feed cannot see it.
 func TestPurged(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
 		r := newRig(t, s)
 		r.fresh("purged", "id INT PRIMARY KEY, a INT, b INT")
@@ -196,6 +214,7 @@ func TestSlotLost(t *testing.T) {
 
 // TestSilentServer stops the server's processes without ending them.
 func TestSilentServer(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, []upstream.Kind{upstream.MariaDB, upstream.MySQL}, func(t *testing.T, s *upstream.Server) {
 		r := newRig(t, s)
 		r.fresh("silent", "id INT PRIMARY KEY, a INT, b INT")
@@ -272,9 +291,11 @@ func TestTwoFeeds(t *testing.T) {
 
 // TestOpenRefuses says what is missing and how to mend it.
 func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
 	needsServers(t)
 	try := func(kind upstream.Kind, words string, settings ...string) {
 		t.Run(string(kind)+" "+strings.Join(settings, " "), func(t *testing.T) {
+			t.Parallel()
 			s := upstream.Own(t, kind, upstream.WithSettings(settings...))
 			f, err := Open(context.Background(), Config{DSN: s.DSN(), Store: newStore(), Tracker: NewTracker(newStore())})
 			if err == nil {

@@ -45,6 +45,7 @@ func (r *rig) semi(statement string) {
 
 // TestSettingsEndLease changes the server's settings under a lease, and back.
 func TestSettingsEndLease(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
 		r := synchronous(t, s, 10*time.Second, s.DSN())
 		for _, c := range []struct{ off, words, on string }{
@@ -82,6 +83,7 @@ func TestSettingsEndLease(t *testing.T) {
 
 // TestGivesUpAndComesBack lets the server give up on a feed that is cut off.
 func TestGivesUpAndComesBack(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
 		w := newWire(t, s.Address())
 		r := synchronous(t, s, 600*time.Millisecond, w.through(s))
@@ -99,6 +101,7 @@ func TestGivesUpAndComesBack(t *testing.T) {
 
 // TestSecondReplica has somebody else acknowledge commits.
 func TestSecondReplica(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
 		a := synchronous(t, s, 10*time.Second, s.DSN())
 		a.wantsLease()
@@ -254,7 +257,7 @@ func TestWhatCancelsWaits(t *testing.T) {
 // TestStoppedFreshet stops a process that has a lease, with SIGSTOP, for longer
 // than the server waits. When it goes on, it must not serve what it had.
 func TestStoppedFreshet(t *testing.T) {
-	ownKinds(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
+	alone(t, mysqlKinds, func(t *testing.T, s *upstream.Server) {
 		const timeout = 1500 * time.Millisecond
 		r := &rig{t: t, server: s, db: s.DB(t), store: newStore()}
 		r.exec(holdStatements(s, timeout)...)
@@ -356,7 +359,8 @@ func TestStoppedChild(t *testing.T) {
 
 // TestCheckSynchronous says what is missing, and what it says mends it.
 func TestCheckSynchronous(t *testing.T) {
-	synchronousKinds(t, func(t *testing.T, s *upstream.Server) {
+	t.Parallel()
+	ownKinds(t, allKinds, func(t *testing.T, s *upstream.Server) {
 		db := s.DB(t)
 		ctx := context.Background()
 		missing := 0

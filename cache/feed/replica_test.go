@@ -27,9 +27,11 @@ type copied struct {
 // TestReplica runs these on each kind, on one primary with one replica, which the
 // last of them leaves unfit.
 func TestReplica(t *testing.T) {
+	t.Parallel()
 	needsServers(t)
 	for _, kind := range replicaKinds {
 		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
 			primary := upstream.Own(t, kind)
 			replica := upstream.OwnReplica(t, primary)
 			for _, test := range []struct {
@@ -246,6 +248,7 @@ func replicaPromoted(r *copied) {
 
 // TestReplicaFilterLater gives a running replica a filter.
 func TestReplicaFilterLater(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, []upstream.Kind{upstream.MariaDB, upstream.MySQL}, func(t *testing.T, primary *upstream.Server) {
 		r := newCopied(t, primary, upstream.OwnReplica(t, primary))
 		w := r.follow("copied", intKinds)
@@ -264,6 +267,7 @@ func TestReplicaFilterLater(t *testing.T) {
 // TestReplicaSkips has the replica leave a transaction of the primary out, as is
 // done with one that it cannot apply.
 func TestReplicaSkips(t *testing.T) {
+	t.Parallel()
 	ownKinds(t, []upstream.Kind{upstream.MariaDB, upstream.MySQL}, func(t *testing.T, primary *upstream.Server) {
 		r := newCopied(t, primary, upstream.OwnReplica(t, primary))
 		w := r.follow("copied", intKinds)
@@ -310,6 +314,7 @@ func TestReplicaSkips(t *testing.T) {
 // TestReplicaRefused says what a replica lacks and how to mend it, when the feed
 // is opened and when it is asked.
 func TestReplicaRefused(t *testing.T) {
+	t.Parallel()
 	needsServers(t)
 	wants := func(t *testing.T, primary *upstream.Server, from, words string) {
 		t.Helper()
@@ -342,11 +347,13 @@ func TestReplicaRefused(t *testing.T) {
 		{upstream.Postgres15, "only 16 and later can decode their log on a standby", nil},
 	} {
 		t.Run(string(c.kind)+" "+strings.Join(c.settings, " "), func(t *testing.T) {
+			t.Parallel()
 			primary := upstream.Own(t, c.kind)
 			wants(t, primary, upstream.OwnReplica(t, primary, upstream.WithSettings(c.settings...)).DSN(), c.words)
 		})
 	}
 	t.Run("no replica", func(t *testing.T) {
+		t.Parallel()
 		wants(t, upstream.Need(t, upstream.MariaDB), upstream.Need(t, upstream.MariaDB).DSN(), "it is the upstream itself")
 		wants(t, upstream.Need(t, upstream.MariaDB), upstream.Own(t, upstream.MariaDB).DSN(), "it is no replica")
 		wants(t, upstream.Need(t, upstream.Postgres18), upstream.Own(t, upstream.Postgres18).DSN(), "it is no standby")

@@ -14,7 +14,7 @@ import (
 func everyKind(t *testing.T, body func(t *testing.T, s *upstream.Server)) {
 	t.Helper()
 	needsServers(t)
-	for _, kind := range append([]upstream.Kind{upstream.MariaDB11}, upstream.Kinds...) {
+	for _, kind := range allKinds {
 		t.Run(string(kind), func(t *testing.T) { body(t, upstream.Need(t, kind)) })
 	}
 }
@@ -27,6 +27,7 @@ func needsServers(t *testing.T) {
 	}
 }
 
+var allKinds = append([]upstream.Kind{upstream.MariaDB11}, upstream.Kinds...)
 var mysqlKinds = []upstream.Kind{upstream.MariaDB, upstream.MySQL, upstream.MariaDB11}
 var postgresKinds = []upstream.Kind{upstream.Postgres15, upstream.Postgres18}
 

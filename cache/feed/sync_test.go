@@ -72,10 +72,11 @@ func (r *rig) wantsLease() {
 	}
 }
 
-// synchronousKinds starts a server for each kind.
+// synchronousKinds starts a server for each kind, one after the other: what has to
+// do with a lease has to do with time.
 func synchronousKinds(t *testing.T, body func(t *testing.T, s *upstream.Server)) {
 	t.Helper()
-	ownKinds(t, append([]upstream.Kind{upstream.MariaDB11}, upstream.Kinds...), body)
+	alone(t, allKinds, body)
 }
 
 // TestCommitWaitsForMarks slows marking down: commits return, and are seen by
@@ -340,7 +341,8 @@ func (r *rig) standing(statement string, done chan<- error) {
 // TestComesToWaitingCommits opens the feed while commits wait for it already,
 // and once more after it was away.
 func TestComesToWaitingCommits(t *testing.T) {
-	synchronousKinds(t, func(t *testing.T, s *upstream.Server) {
+	t.Parallel()
+	ownKinds(t, allKinds, func(t *testing.T, s *upstream.Server) {
 		r := &rig{t: t, server: s, db: s.DB(t), store: newStore()}
 		r.fresh("standing", "id INT PRIMARY KEY, a INT, b INT")
 		r.exec(holdStatements(s, 3*time.Second)...)
