@@ -41,9 +41,11 @@ func (w *watchedShape) valid(k kept, key cache.Dep) bool {
 
 // TestLeaseUnderFaults has sessions that bypass the feed count a row up while
 // the feed's lines are frozen, let go and broken. Whoever reads the row from
-// the server, and then from a cache under a lease, must not go back in time.
+// the server, and then from a cache under a lease, must not go back in time. That
+// holds however late anybody is, so a busy machine is but one more fault.
 func TestLeaseUnderFaults(t *testing.T) {
-	synchronousKinds(t, func(t *testing.T, s *upstream.Server) {
+	t.Parallel()
+	ownKinds(t, allKinds, func(t *testing.T, s *upstream.Server) {
 		seed := seed.Of(t, "FRESHET_SEED", 1)
 		t.Logf("seed %d", seed)
 		rnd := rand.New(rand.NewPCG(seed, 1))
