@@ -22,6 +22,7 @@ func fromReplica(t *testing.T, body func(t *testing.T, r *replicated)) {
 	t.Helper()
 	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.MySQL, upstream.Postgres18} {
 		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
 			primary := upstream.Own(t, kind)
 			replica := upstream.OwnReplica(t, primary)
 			from := proxy.Config{Upstreams: []proxy.UpstreamConfig{{FeedFrom: replica.DSN()}}}
@@ -44,6 +45,7 @@ func (r *replicated) applying(t *testing.T, on bool) {
 // What others write is seen, by the key; every place that tells of the feed
 // tells where it comes from.
 func TestFeedFromReplica(t *testing.T) {
+	t.Parallel()
 	fromReplica(t, func(t *testing.T, r *replicated) {
 		tb := r.table(t, "id INT PRIMARY KEY, v VARCHAR(20)", "1,'a'", "2,'b'")
 		// What a session read from the upstream, its hits must not go back behind:
@@ -78,6 +80,7 @@ func TestFeedFromReplica(t *testing.T) {
 // While the replica applies nothing, a session reads what it wrote, from the
 // upstream, and nobody reads what is older than the bound; then hits resume.
 func TestReplicaStops(t *testing.T) {
+	t.Parallel()
 	fromReplica(t, func(t *testing.T, r *replicated) {
 		tb := r.table(t, "id INT PRIMARY KEY, n INT", "1,0", "2,0")
 		own := func(i int) string { return fmt.Sprintf("SELECT n FROM %s WHERE id = 1 LIMIT %d", tb, i) }
@@ -146,6 +149,7 @@ func (r *replicated) bounded(t *testing.T, reader *sql.Conn, tb, q string) {
 // A replica that is not there when Freshet starts may come: statements are
 // forwarded until then.
 func TestReplicaComesLater(t *testing.T) {
+	t.Parallel()
 	primary := upstream.Own(t, upstream.MariaDB)
 	replica := upstream.OwnReplica(t, primary)
 	if err := replica.Shutdown(); err != nil {

@@ -35,6 +35,7 @@ type Config struct {
 	MaxStaleness    time.Duration
 	HTTP            string // Freshet's HTTP address, to count hits; may be empty
 	Sessions        int    // pairs of sessions; 0: 4
+	Enough          int    // differences at which the run ends; 0, and at most: 20
 	Out             io.Writer
 }
 
@@ -50,8 +51,7 @@ type Report struct {
 	Seed        uint64
 }
 
-// maxShown bounds the differences that are printed in full; at that many the
-// run ends.
+// maxShown bounds the differences that are printed.
 const maxShown = 20
 
 // opTimeout ends a call that a server never answers.
@@ -73,6 +73,9 @@ func Run(ctx context.Context, cfg Config) (Report, error) {
 	}
 	if cfg.Sessions == 0 {
 		cfg.Sessions = 4
+	}
+	if cfg.Enough <= 0 || cfg.Enough > maxShown {
+		cfg.Enough = maxShown
 	}
 	r := &runner{
 		cfg:    cfg,
@@ -105,7 +108,7 @@ func (r *runner) run(ctx context.Context) (report Report, err error) {
 	if err := r.connectAll(ctx); err != nil {
 		return r.report, err
 	}
-	for r.report.Calls < r.cfg.Calls && r.report.Differences < maxShown {
+	for r.report.Calls < r.cfg.Calls && r.report.Differences < r.cfg.Enough {
 		if err := ctx.Err(); err != nil {
 			return r.report, err
 		}

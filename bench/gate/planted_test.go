@@ -176,7 +176,7 @@ func runThroughRelay(t *testing.T, kind upstream.Kind, r *relay) Report {
 	defer cancel()
 	const seed = 20 // the same for every run, so that a change to the code is what a failure speaks of
 	report, err := Run(ctx, Config{
-		Direct: s.DSN(), Through: through.DSN(), Calls: 2500, Seed: seed, MaxStaleness: 20 * time.Millisecond, Out: io.Discard,
+		Direct: s.DSN(), Through: through.DSN(), Calls: 2500, Seed: seed, MaxStaleness: 20 * time.Millisecond, Enough: 1, Out: tlog{t},
 	})
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
