@@ -74,6 +74,7 @@ func (c *cells) init(acct *account, r *recent, shards int, salt uint64) error {
 	}
 	c.positions, c.records = c.positionMem.base(), c.recordMem.base()
 	c.recent, c.acct, c.salt = r, acct, salt
+	r.salt = salt
 	c.shift = 64 - log2(shards)
 	c.limit = uint32(limit)
 	c.shards = make([]cellShard, shards)
@@ -144,8 +145,8 @@ func (c *cells) find(sh *cellShard, dep uint64) uint32 {
 // the answer has it. A claim that finds the cell has nothing to do: M2 has found
 // it or will. With C2 before C1, M1 and M2 could both fall between them.
 //
-// (C1 and C2 and M2 are under the cell shard's lock, M1 is not; the argument
-// needs no more than their order.)
+// (All four are under the cell shard's lock, which has both of one pair before
+// both of the other; the argument would need no more than their order.)
 func (c *cells) claim(dep uint64) uint32 {
 	sh := c.shard(dep)
 	sh.mu.Lock()
@@ -178,9 +179,9 @@ func (c *cells) raise(cell uint32, p Position) {
 
 // mark is steps M1 and M2 of claim.
 func (c *cells) mark(dep uint64, p Position) {
-	c.recent.mark(dep, p)
 	sh := c.shard(dep)
 	sh.mu.Lock()
+	c.recent.mark(dep, p)
 	if cell := c.find(sh, dep); cell != 0 {
 		sh.marked++
 		c.raise(cell, p)
@@ -296,24 +297,30 @@ func (c *cells) growHeads(sh *cellShard) {
 // recent holds, for each of 65,536 classes of dependencies, the position of the
 // latest change of any of them, so that a cell can be made after the change.
 // Two that share a class cost a needless wait for visible, never a wrong answer.
-type recent struct{ slots []uint64 }
+//
+// A class belongs to one cell shard, for the number of either is the beginning
+// of the same product, and is under its lock: a mark takes one lock and waits
+// for the memory of the class and of the cell together.
+type recent struct {
+	slots []uint64
+	salt  uint64 // the cells'
+}
 
 const (
-	recentSlots = 1 << 16
+	recentBits  = 16
+	recentSlots = 1 << recentBits
 	recentBytes = recentSlots * 8
 )
 
-func (r *recent) slot(dep uint64) *uint64 { return &r.slots[dep>>48] }
+func (r *recent) class(dep uint64) uint64 { return dep * r.salt >> (64 - recentBits) }
 
-func (r *recent) at(dep uint64) Position { return Position(atomic.LoadUint64(r.slot(dep))) }
+func (r *recent) slot(dep uint64) *uint64 { return &r.slots[r.class(dep)] }
+
+func (r *recent) at(dep uint64) Position { return Position(*r.slot(dep)) }
 
 // mark raises the class's position to p.
 func (r *recent) mark(dep uint64, p Position) {
-	slot := r.slot(dep)
-	for {
-		old := atomic.LoadUint64(slot)
-		if old >= uint64(p) || atomic.CompareAndSwapUint64(slot, old, uint64(p)) {
-			return
-		}
+	if slot := r.slot(dep); *slot < uint64(p) {
+		*slot = uint64(p)
 	}
 }

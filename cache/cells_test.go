@@ -8,6 +8,38 @@ import (
 	"time"
 )
 
+// TestClassesBelongToOneShard: the recent changes of a class are under the lock
+// of one cell shard, so two dependencies of a class must be of one.
+func TestClassesBelongToOneShard(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 6))
+	for shards := 1; shards <= maxCellShards; shards *= 2 {
+		r := recent{slots: make([]uint64, recentSlots)}
+		c := cells{}
+		if err := c.init(&account{limit: 64 << 20}, &r, shards, rng.Uint64()|1); err != nil {
+			t.Fatal(err)
+		}
+		owner, used, classes := make([]*cellShard, recentSlots), map[*cellShard]bool{}, 0
+		for range 2 * recentSlots {
+			dep := rng.Uint64()
+			at, sh := r.class(dep), c.shard(dep)
+			switch owner[at] {
+			case nil:
+				owner[at], used[sh] = sh, true
+				classes++
+			case sh:
+			default:
+				t.Fatalf("of %d shards, two have one class of recent changes", shards)
+			}
+		}
+		if len(used) != shards || classes < recentSlots/2 {
+			t.Errorf("%d of %d shards and %d classes in use", len(used), shards, classes)
+		}
+		c.free()
+	}
+}
+
 // Claims, releases and marks against a map. Positions must never fall, and a
 // cell must have at least the position of its dependency's last change.
 func TestCellsAgainstMap(t *testing.T) {
