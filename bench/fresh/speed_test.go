@@ -3,9 +3,12 @@ package fresh
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
 
 	"freshet/bench/upstream"
 	"freshet/bench/versus"
@@ -33,10 +36,43 @@ func TestCompareServerWithItself(t *testing.T) {
 				}
 			}
 			var out strings.Builder
+			if report.Idle.Older+report.Loaded.Older != 0 {
+				t.Errorf("the server itself answered %d and %d times with what was before the commit", report.Idle.Older, report.Loaded.Older)
+			}
 			if err := report.Print(&out); err != nil || !strings.Contains(out.String(), "20 shapes") {
 				t.Errorf("%v: %s", err, out.String())
 			}
 		})
+	}
+}
+
+// TestAimIsHeldAgainstTheRow: the aim stands beside the ratio to a bare client
+// that has the row, and the one to its seeing the commit stands there too.
+func TestAimIsHeldAgainstTheRow(t *testing.T) {
+	report := Speed{Idle: newRace()}
+	report.Idle.Older = 1
+	for h, took := range map[*hdrhistogram.Histogram]time.Duration{
+		report.Idle.Bare: 100 * time.Microsecond, report.Idle.Own: 200 * time.Microsecond, report.Idle.Fresh: 310 * time.Microsecond} {
+		for range 4 {
+			if err := h.RecordValue(int64(took)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	var out strings.Builder
+	if err := report.Print(&out); err != nil {
+		t.Fatal(err)
+	}
+	// The histogram keeps three digits of a latency.
+	row, sight := report.Idle.Ratio(report.Idle.Own, 99), report.Idle.Ratio(report.Idle.Bare, 99)
+	if math.Abs(row-1.55) > 0.01 || math.Abs(sight-3.1) > 0.02 {
+		t.Errorf("%.3f times the row and %.3f times the sight, want 1.55 and 3.1", row, sight)
+	}
+	for _, want := range []string{fmt.Sprintf("%.2f, %.2f times until the bare client has the row (aim: 1.5)", row, row),
+		fmt.Sprintf("%.2f, %.2f times until it has seen the commit", sight, sight), "25 % had an older answer served"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("not said: %s\n%s", want, &out)
+		}
 	}
 }
 
