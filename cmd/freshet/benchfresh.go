@@ -29,7 +29,10 @@ func newBenchFresh() *cobra.Command {
 		Long: `Changes rows on the server itself, one at a time, and reads each through Freshet
 until the change shows. Then lets a bare client of the server's change stream
 and Freshet await commits in turn, while the server is idle and while it writes
-as fast as it can, and tells the CPU time that each row written takes.`,
+as fast as it can: until the bare client has seen the commit, until it has the
+row, which it asks the server for then, and until the first answer through
+Freshet that shows it, with an older one kept before. Last it tells the CPU time
+that each row written takes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := f.arena(cmd.Context())
