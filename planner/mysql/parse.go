@@ -102,6 +102,7 @@ func analyse(stmt ast.StmtNode) *query.Analysis {
 	case *ast.SelectStmt, *ast.SetOprStmt:
 		w.walk(s)
 		w.finish()
+		w.comparisons()
 		w.blocks(s)
 	default:
 		w.other(stmt)

@@ -23,6 +23,8 @@ type walker struct {
 	markers []int // offsets of the parameters
 	columns []string
 	named   int // how many columns and stars
+	// compared are what compares values, and the select lists' fields.
+	compared []ast.Node
 	// whole is set by what reads more of a table than the rows it returns.
 	whole bool
 }
@@ -94,6 +96,7 @@ func (w *walker) with(with *ast.WithClause) {
 // not to be visited.
 func (w *walker) leaf(n any) bool {
 	a := w.analysis
+	w.note(n)
 	switch n := n.(type) {
 	case *ast.SelectStmt:
 		w.selected(n)

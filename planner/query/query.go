@@ -82,6 +82,13 @@ type Analysis struct {
 	// TimeOfDay tells of functions that give a time of day, NeedsDate of those
 	// that would complete one with the current date (MySQL).
 	TimeOfDay, NeedsDate bool
+	// Comparisons are those that a column may stand in by itself, Renamed what
+	// select lists give names to, Natural tells of joins that compare all columns
+	// of a name, Extremes of MIN or MAX (MySQL).
+	Comparisons []Comparison
+	Renamed     []Alias
+	Natural     bool
+	Extremes    bool
 	// Params counts how often each parameter stands in the text; its length
 	// is the highest parameter number.
 	Params []int
