@@ -85,6 +85,7 @@ type column struct {
 	// generated columns may be missing from row images.
 	generated bool
 	clock     clock
+	held      canon.Held // MySQL
 	// builtIn tells that the type came with the server (PostgreSQL).
 	builtIn bool
 }

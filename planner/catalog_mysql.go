@@ -189,6 +189,7 @@ func (r *relation) addMySQLColumn(row []*string) {
 	if digits, err := strconv.Atoi(text(row[6])); err == nil {
 		c.compare.Digits = digits
 	}
+	c.held = mysqlHeld(dataType, columnType, c.compare.Digits)
 	r.columns = append(r.columns, c)
 	r.spec.Columns = append(r.spec.Columns, feed.Column{
 		Name: c.name, Kind: c.compare.Kind, Unsigned: strings.Contains(columnType, "unsigned"), Type: text(row[2]), Charset: text(row[3]),

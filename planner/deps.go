@@ -23,6 +23,8 @@ type binding struct {
 	fixed []fixed
 	// times are the client parameters that could be read as a time that moves on.
 	times []int
+	// held tells that checks depend on client parameters.
+	held bool
 }
 
 // fixed is what a reference's literals come to; there are no variants where
@@ -36,7 +38,7 @@ type fixed struct {
 func (b *binding) deps(dst []cache.Dep, params []Param) ([]cache.Dep, cache.Position, bool) {
 	var since cache.Position
 	start := len(dst)
-	if b.movesOn(params) {
+	if b.refuses(params) != "" {
 		return dst, 0, false
 	}
 	for i := range b.tables {
@@ -152,6 +154,15 @@ func (b *binding) variant(ref *reference, n narrowing) *variant {
 		return nil
 	}
 	return ref.variant(b.follower, n)
+}
+
+// refuses says why a run's answer must not be kept, "" if nothing of its values
+// forbids it.
+func (b *binding) refuses(params []Param) string {
+	if b.movesOn(params) {
+		return "a parameter may be read as the current time, or be completed with it"
+	}
+	return b.unheld(params)
 }
 
 // movesOn tells whether a parameter may be read as the current time.

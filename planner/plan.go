@@ -139,6 +139,14 @@ func (p *Planner) newTemplate(ctx context.Context, s Scope, sql string, d *scan.
 		a.Refuse("its parameters are read in two ways")
 	}
 	t = &template{postgres: p.config.Dialect == Postgres, charset: s.Charset}
+	if !reusable {
+		t.slotOf = []int{}
+		for i, slot := range d.Slots {
+			if slot >= 0 {
+				t.slotOf = append(t.slotOf, i)
+			}
+		}
+	}
 	t.plan = Plan{Class: a.Class, Keyword: keyword(d), CreatesTemp: a.CreatesTemp, ReadsSession: a.ReadsSession}
 	t.plan.name(scan.Normalise(sql, opt))
 	hints := scan.ReadHints(d.Hints)

@@ -124,18 +124,29 @@ type Plan struct {
 // depMaker is what the dialect-independent part keeps to compute dependencies.
 type depMaker interface {
 	deps(dst []cache.Dep, params []Param) ([]cache.Dep, cache.Position, bool)
+	refuses(params []Param) string
 }
 
 // Deps appends the dependencies of one run of the statement and returns the
 // lowest Position a fill's filledAt may have (the feed did not hash earlier
 // changes for these shapes). ok is false while some table is still being
-// taken up by the feed, or may no longer be followed: forward, keep nothing.
+// taken up by the feed, or may no longer be followed, or if Refuses says why:
+// forward, keep nothing.
 // It never blocks and is safe from many goroutines.
 func (p *Plan) Deps(dst []cache.Dep, params []Param) (deps []cache.Dep, since cache.Position, ok bool) {
 	if p.deps == nil {
 		return dst, 0, false
 	}
 	return p.deps.deps(dst, params)
+}
+
+// Refuses says why the answer to a run with these parameters must not be kept,
+// "" if nothing of their values forbids it.
+func (p *Plan) Refuses(params []Param) string {
+	if p.deps == nil {
+		return ""
+	}
+	return p.deps.refuses(params)
 }
 
 // Statement is one distinct text in one scope. Its ID is never reused.

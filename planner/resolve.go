@@ -25,6 +25,8 @@ type resolver struct {
 	// were met for one statement.
 	views  map[*relation]*resolver
 	viewed *int
+	// within tells that MIN or MAX stand around a view.
+	within bool
 	// policed are the columns that the policies of a table read.
 	policed map[*relation][]int
 }
@@ -58,6 +60,9 @@ func (r *resolver) judge(ctx context.Context) {
 	r.attributes()
 	if r.analysis.Reason == "" {
 		r.times()
+		if !r.template.postgres {
+			r.held()
+		}
 	}
 }
 
@@ -74,7 +79,7 @@ func (r *resolver) write() {
 		plan.basis = &b
 	}
 	if !plan.Cacheable {
-		t.tables, t.refs, t.textOnly = nil, nil, nil
+		t.tables, t.refs, t.textOnly, t.checks, t.mixed = nil, nil, nil, nil, nil
 		if plan.basis != nil {
 			plan.basis.tables = nil
 		}

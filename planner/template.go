@@ -32,6 +32,12 @@ type template struct {
 	// is completed with the current one (MySQL).
 	ofDay   bool
 	charset string // Scope.Charset
+	// checks and mixed are what values the answer must not be kept for (MySQL).
+	checks []heldCheck
+	mixed  []mixedCheck
+	// slotOf are the slots of the parameters, where the literals are in the tree;
+	// nil where the slots are the parameters.
+	slotOf []int
 }
 
 // followed is a table the answer depends on.
@@ -91,13 +97,16 @@ func (t *template) bind(f Follower, d *scan.Digest, declared []uint32) *Plan {
 			switch {
 			case slot < len(t.textOnly) && t.textOnly[slot]:
 			case s < 0 && mayBeTime(&d.Literals[^s]):
-				plan.Cacheable, plan.Tracking = false, TrackNone
-				plan.Reason, plan.Explain = "a string that may be read as the current time", nil
+				plan.refuse("a string that may be read as the current time")
 				return &plan
 			case s >= 0 && !timeless(declared, int(s)):
 				b.times = append(b.times, int(s))
 			}
 		}
+	}
+	if reason := b.refused(); reason != "" {
+		plan.refuse(reason)
+		return &plan
 	}
 	if t.tables == nil {
 		return &plan // the feed is off
@@ -108,6 +117,11 @@ func (t *template) bind(f Follower, d *scan.Digest, declared []uint32) *Plan {
 	}
 	plan.deps = b
 	return &plan
+}
+
+// refuse makes a plan one that is not cacheable.
+func (p *Plan) refuse(reason string) {
+	p.Cacheable, p.Tracking, p.Reason, p.Explain = false, TrackNone, reason, nil
 }
 
 // mayBeTime tells whether a literal, should it be read as a date or time, may

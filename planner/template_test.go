@@ -251,8 +251,6 @@ func TestUnprovenRuns(t *testing.T) {
 	}{
 		{0, "SELECT * FROM users WHERE id = ?", nil, []Param{{Null: true, Type: 8}}},
 		{0, "SELECT * FROM users WHERE id = ?", nil, []Param{{Type: 5, Data: make([]byte, 8)}}},
-		{0, "SELECT * FROM users WHERE id = ?", nil, []Param{{Type: 8, Data: make([]byte, 7)}}},
-		{0, "SELECT * FROM users WHERE id = ?", nil, nil},
 		{0, "SELECT * FROM users WHERE email = ?", nil, []Param{{Type: 8, Data: make([]byte, 8)}}},
 		{0, "SELECT * FROM users WHERE email = ?", nil, []Param{{Type: 0xfe, Data: []byte("ß")}}},
 		{0, "SELECT * FROM users WHERE id IN (?, ?)", nil, []Param{{Type: 8, Data: make([]byte, 8)}, {Type: 0xfe, Data: []byte("5")}}},
@@ -299,7 +297,11 @@ func TestTimeOfDayParameters(t *testing.T) {
 	p, _, _ := recorded(t, 0)
 	plan := planned(t, p, dialects[0].scope, "SELECT * FROM clocks WHERE alarm > ?", nil)
 	for typ, want := range map[uint32]bool{0xfd: true, 0x0b: true, 0x0c: false, 0x07: false, 0x0a: false} {
-		if _, _, ok := plan.Deps(nil, []Param{{Binary: true, Type: typ, Data: make([]byte, 4)}}); ok != want {
+		data := []byte("10:00:00")
+		if typ != 0xfd {
+			data = make([]byte, 8)
+		}
+		if _, _, ok := plan.Deps(nil, []Param{{Binary: true, Type: typ, Data: data}}); ok != want {
 			t.Errorf("type %#x: ok = %v, want %v", typ, ok, want)
 		}
 	}

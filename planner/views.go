@@ -44,7 +44,8 @@ func (r *resolver) view(ctx context.Context, rel *relation) {
 		r.analysis.Refuse("the view " + rel.String() + ": " + err.Error())
 		return
 	}
-	v := &resolver{planner: r.planner, template: r.template, scope: r.scope, analysis: a, viewed: r.viewed}
+	v := &resolver{planner: r.planner, template: r.template, scope: r.scope, analysis: a, viewed: r.viewed,
+		within: r.within || r.analysis.Extremes}
 	if r.template.postgres {
 		v.scope.SearchPath = "pg_catalog"
 		v.postgres(ctx, nil)

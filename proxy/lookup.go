@@ -121,7 +121,7 @@ func (s *Session) Miss(key []byte, st *planner.Statement, params []planner.Param
 	s.deps = deps[:0]
 	if !ok {
 		if ttl == 0 {
-			s.Last.Reason = "a table is just being taken up by the feed"
+			s.Last.Reason = orElse(plan.Refuses(params), "a table is just being taken up by the feed")
 			return MissForward, nil
 		}
 		deps, since = nil, 0
