@@ -63,7 +63,7 @@ func (h *holder) pair(a, b spot, inner, ordered bool) {
 // whatever the value.
 func (h *holder) loose(held canon.Held, ordered bool) bool {
 	switch held.Kind {
-	case canon.HeldNumber:
+	case canon.HeldNumber, canon.HeldMoment, canon.HeldDay:
 		return ordered && !h.extremes
 	case canon.HeldSingle:
 		return !h.extremes
@@ -88,7 +88,7 @@ func family(k canon.HeldKind) canon.HeldKind {
 func alike(a, b canon.Held, inner, loose bool) bool {
 	fa, fb := family(a.Kind), family(b.Kind)
 	switch {
-	case fa == canon.HeldAny || fb == canon.HeldAny || loose && fa == canon.HeldNumber && fb == canon.HeldNumber:
+	case fa == canon.HeldAny || fb == canon.HeldAny || loose && fa == fb:
 		return true
 	case fa != fb:
 		return mates(fa, fb, inner) || mates(fb, fa, inner)
@@ -98,8 +98,8 @@ func alike(a, b canon.Held, inner, loose bool) bool {
 	switch a.Kind {
 	case canon.HeldNumber:
 		return b.Kind == canon.HeldNumber && b.Digits <= a.Digits && (b.Unsigned || !a.Unsigned)
-	case canon.HeldSingle:
-		return false
+	case canon.HeldSingle, canon.HeldDouble:
+		return a.Kind == b.Kind
 	case canon.HeldDay:
 		return b.Kind == canon.HeldDay
 	case canon.HeldMoment, canon.HeldClock:
@@ -112,7 +112,7 @@ func alike(a, b canon.Held, inner, loose bool) bool {
 func mates(a, b canon.HeldKind, inner bool) bool {
 	switch a {
 	case canon.HeldText:
-		return b == canon.HeldNumber || b == canon.HeldMoment && !inner || b == canon.HeldName || b == canon.HeldBytes && !inner
+		return b == canon.HeldNumber || (b == canon.HeldMoment || b == canon.HeldName || b == canon.HeldBytes) && !inner
 	case canon.HeldBytes:
 		return b == canon.HeldNumber || b == canon.HeldMoment && !inner
 	case canon.HeldBits:
@@ -148,6 +148,30 @@ func (h *holder) comparison(c *query.Comparison) {
 	if unclear {
 		h.against(nil, c)
 	}
+	if mark == 0 {
+		h.expressions(c)
+	}
+}
+
+// expressions judges a comparison in which no column stands by itself: a
+// generated column may hold what is computed in it, and MySQL then looks for the
+// values in that column's index.
+func (h *holder) expressions(c *query.Comparison) {
+	values := *c
+	values.Terms = slices.DeleteFunc(slices.Clone(c.Terms), func(t query.Term) bool { return t.Kind == query.TermComputed })
+	if len(values.Terms) == 0 {
+		return
+	}
+	h.against(nil, &values) // an index over an expression
+	for _, rels := range h.tables {
+		for _, rel := range rels {
+			for i := range rel.columns {
+				if rel.columns[i].generated {
+					h.against(&rel.columns[i], &values)
+				}
+			}
+		}
+	}
 }
 
 // against judges a comparison's values against one column; nil stands for one
@@ -157,7 +181,7 @@ func (h *holder) against(of *column, c *query.Comparison) {
 	var held canon.Held
 	if of != nil {
 		name, held = of.name, of.held
-		if held.Kind < canon.HeldName || held.Kind == canon.HeldDouble || h.loose(held, c.Ordered) {
+		if held.Kind < canon.HeldName || held.Kind == canon.HeldDouble || family(held.Kind) == canon.HeldNumber && h.loose(held, c.Ordered) {
 			return
 		}
 	}
@@ -166,7 +190,7 @@ func (h *holder) against(of *column, c *query.Comparison) {
 	var direct []int
 	for i := range c.Terms {
 		t := &c.Terms[i]
-		check.use = canon.HeldUse{Inner: t.Inner, Extremes: h.extremes, Ordered: c.Ordered && !h.extremes}
+		check.use = canon.HeldUse{Inner: t.Inner, Extremes: h.extremes, Ordered: c.Ordered, Between: c.Between}
 		switch t.Kind {
 		case query.TermParam, query.TermLiteral:
 			h.check(check, t)
@@ -192,6 +216,9 @@ func (h *holder) check(c heldCheck, t *query.Term) {
 		}
 		return
 	}
+	if t.Literal.Bits && (c.held.Kind == canon.HeldBits || c.held.Kind == canon.HeldNumber) {
+		return
+	}
 	if !c.literal([]byte(t.Literal.Text), t.Literal.Number) {
 		h.analysis.Refuse(c.reason)
 	}
@@ -199,7 +226,7 @@ func (h *holder) check(c heldCheck, t *query.Term) {
 
 // computed judges what a value is computed from.
 func (h *holder) computed(c heldCheck, t *query.Term) {
-	if c.unknown {
+	if c.unknown || h.loose(c.held, c.use.Ordered) {
 		return
 	}
 	c.use.Part, c.use.Product = true, t.Product

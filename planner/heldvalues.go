@@ -1,6 +1,8 @@
 package planner
 
 import (
+	"strconv"
+
 	"freshet/cache/canon"
 	"freshet/planner/scan"
 )
@@ -23,6 +25,9 @@ func (c *heldCheck) scanned(l *scan.Literal) bool {
 		return false
 	case l.Kind == scan.String:
 		return c.literal([]byte(l.Value), false)
+	case l.Kind == scan.Float:
+		v, err := strconv.ParseFloat(string(signed(l)), 64)
+		return err == nil && c.literal(strconv.AppendFloat(nil, v, 'f', -1, 64), true)
 	}
 	return c.literal(signed(l), true)
 }

@@ -47,10 +47,9 @@ type Held struct {
 
 // HeldUse is what else matters of a comparison.
 type HeldUse struct {
-	// Ordered: it is an ordered one, and nothing is asked for the ends of an
-	// index (MIN, MAX).
-	Ordered bool
-	// Extremes: that may be asked for.
+	// Ordered: it is <, <=, > or >=. Between: it is BETWEEN.
+	Ordered, Between bool
+	// Extremes: MIN or MAX may look for the ends of an index.
 	Extremes bool
 	// Part: the value is a part of what is computed for the comparison.
 	Part bool
@@ -84,9 +83,9 @@ func (h Held) HoldsText(text []byte, use HeldUse) bool {
 	case HeldBits:
 		return false // bytes or a number, as it comes
 	case HeldName:
-		return !use.Extremes
+		return !use.Extremes || !use.Ordered && !use.Between
 	case HeldDay:
-		return h.moment(text, use) && timeless(text)
+		return h.moment(text, use) && (timeless(text) || (use.Ordered || use.Between) && !use.Extremes)
 	case HeldMoment:
 		return h.moment(text, use)
 	case HeldClock:
@@ -109,7 +108,7 @@ func (h Held) HoldsNumber(text []byte, use HeldUse) bool {
 	case HeldDay:
 		return whole && v >= 0 && v <= 99991231
 	case HeldMoment:
-		return bytes.IndexByte(text, 'e') < 0 && fractionDigits(text) <= h.digits(use)
+		return use.Ordered && !use.Extremes || fractionDigits(text) <= h.digits(use)
 	case HeldClock:
 		const most = 8385959 // 838:59:59
 		return whole && v >= -most && v <= most
@@ -185,10 +184,11 @@ func single(text []byte) bool {
 func (h Held) moment(text []byte, use HeldUse) bool {
 	var buffer [8]byte
 	if _, ok := momentText(buffer[:0], text); ok {
-		if h.Stamp && !use.Ordered && (string(text[:10]) < "1970-01-03" || string(text[:10]) > "2038-01-17") {
+		loose := use.Ordered && !use.Extremes
+		if h.Stamp && !loose && (string(text[:10]) < "1970-01-03" || string(text[:10]) > "2038-01-17") {
 			return false
 		}
-		return h.Kind == HeldDay || fractionDigits(text) <= h.digits(use)
+		return h.Kind == HeldDay || loose || fractionDigits(text) <= h.digits(use)
 	}
 	if use.Inner {
 		return false
@@ -234,6 +234,9 @@ func clockText(text []byte) bool {
 // holdsPart is HoldsText for a string that something is computed from: no part
 // may have what the column cannot hold.
 func (h Held) holdsPart(text []byte, use HeldUse) bool {
+	if bytes.Contains(text, []byte("%f")) {
+		return false // a format that reads or writes microseconds
+	}
 	switch h.Kind {
 	case HeldNumber, HeldMoment, HeldClock:
 		return fractionDigits(text) <= h.digits(use)

@@ -56,16 +56,16 @@ func (w *walker) comparisons() {
 	for _, n := range w.compared {
 		switch n := n.(type) {
 		case *ast.BinaryOperationExpr:
-			w.compare(ordered(n.Op), n.L, n.R)
+			w.compare(query.Comparison{Ordered: ordered(n.Op)}, n.L, n.R)
 		case *ast.CompareSubqueryExpr:
-			w.compare(ordered(n.Op), n.L, n.R)
+			w.compare(query.Comparison{Ordered: ordered(n.Op)}, n.L, n.R)
 		case *ast.BetweenExpr:
-			w.compare(false, n.Expr, n.Left, n.Right)
+			w.compare(query.Comparison{Between: !n.Not}, n.Expr, n.Left, n.Right)
 		case *ast.PatternInExpr:
 			if n.Sel != nil {
-				w.compare(false, n.Expr, n.Sel)
+				w.compare(query.Comparison{}, n.Expr, n.Sel)
 			} else {
-				w.compare(false, n.Expr, n.List...)
+				w.compare(query.Comparison{}, n.Expr, n.List...)
 			}
 		case *ast.SelectField:
 			if n.AsName.L != "" && n.Expr != nil {
@@ -76,13 +76,14 @@ func (w *walker) comparisons() {
 	w.compared = nil
 }
 
-// compare adds the comparison of an expression with others, one for each
+// compare adds a kind of comparison of an expression with others, one for each
 // member of a row.
-func (w *walker) compare(ordered bool, with ast.ExprNode, others ...ast.ExprNode) {
+func (w *walker) compare(kind query.Comparison, with ast.ExprNode, others ...ast.ExprNode) {
 	left := w.terms(with)
 	list := make([]query.Comparison, len(left))
 	for i := range left {
-		list[i] = query.Comparison{Ordered: ordered, Terms: left[i]}
+		list[i] = kind
+		list[i].Terms = left[i]
 	}
 	for _, o := range others {
 		right := w.terms(o)
@@ -203,6 +204,8 @@ func literal(v *test_driver.ValueExpr) query.Term {
 		t.Literal = query.Written{Text: strconv.FormatUint(v.GetUint64(), 10), Number: true}
 	case test_driver.KindFloat32, test_driver.KindFloat64:
 		t.Literal = query.Written{Text: strconv.FormatFloat(v.GetFloat64(), 'f', -1, 64), Number: true}
+	case test_driver.KindBinaryLiteral:
+		t.Literal = query.Written{Text: string(v.GetBytes()), Bits: true}
 	default:
 		return query.Term{Kind: query.TermComputed, Makes: query.MakesDigits}
 	}
@@ -270,7 +273,7 @@ func (w *walker) call(t *query.Term, e *ast.FuncCallExpr) {
 		return
 	case name == ast.Round && len(e.Args) == 1:
 		return
-	case name == ast.Timestamp && len(e.Args) > 1:
+	case name == ast.Timestamp && len(e.Args) > 1, name == ast.ConvertTz, name == ast.FromUnixTime:
 		t.Makes = max(t.Makes, query.MakesTime)
 	}
 	w.applied(t, name, e.Args)
@@ -336,7 +339,9 @@ var (
 		isnull last_day length locate makedate microsecond minute month ntile octet_length ord position quarter rank
 		row_number sign strcmp timestampdiff to_days to_seconds week weekday weekofyear year yearweek period_add period_diff
 		bit_and bit_or bit_xor`)
-	// keeping have no more digits than their arguments.
-	keeping = words(`abs adddate addtime any_value coalesce date_add date_sub first_value greatest if ifnull lag
-		last_value lead least max min mod nth_value nullif subdate subtime sum timestamp timestampadd`)
+	// keeping have no more digits than their arguments; a format in which those
+	// would be looked for is seen where the values are.
+	keeping = words(`abs adddate addtime any_value coalesce convert_tz date_add date_format date_sub first_value
+		from_unixtime greatest if ifnull lag last_value lead least maketime max min mod nth_value nullif sec_to_time
+		str_to_date subdate subtime sum time timestamp timestampadd unix_timestamp`)
 )

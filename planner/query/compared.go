@@ -5,9 +5,9 @@ package query
 // column's type where they look it up in an index, and compare it as it is
 // where they do not.
 type Comparison struct {
-	// Ordered tells of <, <=, > and >=.
-	Ordered bool
-	Terms   []Term
+	// Ordered tells of <, <=, > and >=, Between of BETWEEN.
+	Ordered, Between bool
+	Terms            []Term
 }
 
 // TermKind is what one side of a comparison is.
@@ -69,8 +69,9 @@ const (
 // Written is a literal in a tree.
 type Written struct {
 	Text string
-	// Number tells that it was written without quotes.
-	Number bool
+	// Number tells that it was written without quotes, Bits that it is b'…', x'…'
+	// or 0x….
+	Number, Bits bool
 }
 
 // Alias is a name that a select list gives, and what stands there.
