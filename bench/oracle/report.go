@@ -20,7 +20,7 @@ type Report struct {
 	Statements  int // statements of writes
 	Differences int
 	Hindered    int // refusals that a server without Freshet would not have made
-	Fickle      int // differences that the server has with itself, by when it prepared a statement
+	Fickle      int // differences that the server has with itself, by when it prepared a statement or by its plan
 	Took        time.Duration
 
 	kinds   map[string]*counts
@@ -146,7 +146,7 @@ func (r Report) String() string {
 	fmt.Fprintf(&b, "oracle: %s: %d checked answers, %d wrong, %.1f %% of them hits, %.1f %% forwarded, %d writes (%d of %d statements refused), %d rounds, %s, seed %d\n",
 		r.Kind, r.Checks, r.Differences, 100*r.HitShare(), 100*share(r.Forwarded, r.Checks), r.Writes, r.Refused, r.Statements, r.Rounds, r.Took.Round(time.Second/10), r.Seed)
 	if r.Fickle > 0 {
-		fmt.Fprintf(&b, "oracle: %s: %d times the server contradicted itself, by when it had prepared a statement\n", r.Kind, r.Fickle)
+		fmt.Fprintf(&b, "oracle: %s: %d times the server contradicted itself, by when it had prepared a statement or by its plan\n", r.Kind, r.Fickle)
 	}
 	return b.String()
 }

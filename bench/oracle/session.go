@@ -63,6 +63,13 @@ type answer struct {
 // source is where Freshet says that its last answer came from.
 type source struct{ place, reason string }
 
+// twoWays tells of an answer that the server itself gave, to what it answers in
+// two ways, by an index and without one: its next answer, with nothing changed,
+// may be the other one.
+func (s source) twoWays() bool {
+	return s.place == "upstream" && strings.Contains(s.reason, "in two ways")
+}
+
 func (s source) fromCache() bool { return strings.HasPrefix(s.place, "cache") }
 
 // session is one connection, owned by one goroutine. An error is about the
