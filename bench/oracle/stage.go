@@ -179,7 +179,7 @@ func (s *stage) pass(ctx context.Context) error {
 	}
 	deadline := time.Now().Add(patience)
 	for turn := 0; ; turn++ {
-		q := &read{sql: fmt.Sprintf("SELECT v FROM gate WHERE id = %d", -(turn%2))}
+		q := &read{sql: fmt.Sprintf("SELECT v FROM gate WHERE id = %d", -(turn % 2))}
 		a, where, err := s.gate.ask(q, true)
 		if err != nil {
 			return err
