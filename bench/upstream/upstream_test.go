@@ -8,10 +8,13 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-// every runs a test body on every kind that can be had.
+// every runs a test body on every kind that can be had, side by side.
 func every(t *testing.T, body func(t *testing.T, kind Kind)) {
 	for _, kind := range append(Kinds[:len(Kinds):len(Kinds)], MariaDB11) {
-		t.Run(string(kind), func(t *testing.T) { body(t, kind) })
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			body(t, kind)
+		})
 	}
 }
 
