@@ -176,6 +176,9 @@ func (b *binding) movesOn(params []Param) bool {
 			return true
 		}
 	}
+	if b.dated && !b.postgres && slices.ContainsFunc(params, func(p Param) bool { return p.Binary && canon.IsMySQLTime(p.Type) }) {
+		return true
+	}
 	if b.ofDay {
 		for i := range params {
 			if canon.ParamClassOf(params[i].Type) == canon.ClassDate {

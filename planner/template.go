@@ -30,7 +30,9 @@ type template struct {
 	postgres bool
 	// ofDay tells that a column of type TIME is named: compared with a date, it
 	// is completed with the current one (MySQL).
-	ofDay   bool
+	ofDay bool
+	// dated tells that a date is there, which a parameter of type TIME may meet.
+	dated   bool
 	charset string // Scope.Charset
 	// checks and mixed are what values the answer must not be kept for (MySQL).
 	checks []heldCheck

@@ -295,6 +295,15 @@ func TestTimeParameters(t *testing.T) {
 // TestTimeOfDayParameters refuses runs that complete a time with today's date.
 func TestTimeOfDayParameters(t *testing.T) {
 	p, _, _ := recorded(t, 0)
+	for _, sql := range []string{"SELECT COALESCE(?, since) FROM clocks", "SELECT DATE(?) FROM clocks"} {
+		dated := planned(t, p, dialects[0].scope, sql, nil)
+		if _, _, ok := dated.Deps(nil, []Param{{Binary: true, Type: 0x0b, Data: make([]byte, 8)}}); ok {
+			t.Errorf("%s keeps what a time becomes today", sql)
+		}
+		if _, _, ok := dated.Deps(nil, []Param{{Binary: true, Type: 0xfd, Data: []byte("2024-01-01")}}); !ok {
+			t.Errorf("%s keeps nothing", sql)
+		}
+	}
 	plan := planned(t, p, dialects[0].scope, "SELECT * FROM clocks WHERE alarm > ?", nil)
 	for typ, want := range map[uint32]bool{0xfd: true, 0x0b: true, 0x0c: false, 0x07: false, 0x0a: false} {
 		data := []byte("10:00:00")

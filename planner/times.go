@@ -19,10 +19,21 @@ func (r *resolver) times() {
 		}
 		return
 	}
+	dated := a.NeedsDate || r.any(a.Columns, clockDate) || a.Wildcard && a.United && r.dated()
 	r.template.ofDay = r.template.ofDay || ofDay
-	if ofDay && (a.NeedsDate || r.any(a.Columns, clockDate)) || a.TimeOfDay && a.NeedsDate {
+	r.template.dated = r.template.dated || dated
+	if dated && (ofDay || a.TimeOfDay) {
 		a.Refuse("a time of day may be completed with the current date")
 	}
+}
+
+// dated tells whether any column of the tables has a date.
+func (r *resolver) dated() bool {
+	return slices.ContainsFunc(r.tables, func(rels []*relation) bool {
+		return slices.ContainsFunc(rels, func(rel *relation) bool {
+			return slices.ContainsFunc(rel.columns, func(c column) bool { return c.clock == clockDate })
+		})
+	})
 }
 
 // any tells whether one of the named columns is of a kind; a name that is no

@@ -77,7 +77,8 @@ func check(t *testing.T, cfg load.Config) {
 	if r.Latency.TotalCount() != r.Calls || r.Percentile(50) <= 0 || r.Percentile(50) > time.Second {
 		t.Errorf("rate %g: %d latencies of %d calls, p50 %s", cfg.Rate, r.Latency.TotalCount(), r.Calls, r.Percentile(50))
 	}
-	if cfg.Rate > 0 && r.PerSecond() > cfg.Rate*1.2 {
+	// Calls that were due while the machine stood still follow at once.
+	if cfg.Rate > 0 && r.PerSecond() > cfg.Rate*2 {
 		t.Errorf("%.0f calls/s at a rate of %g", r.PerSecond(), cfg.Rate)
 	}
 }

@@ -145,6 +145,9 @@ func (h Held) HoldsParam(fieldType uint32, data []byte, use HeldUse) bool {
 	return h.HoldsText(data, use)
 }
 
+// IsMySQLTime tells whether a binary-protocol parameter is a time of day.
+func IsMySQLTime(fieldType uint32) bool { return fieldType&^FlagUnsigned == typeTime }
+
 const (
 	typeFloat  = 0x04
 	typeDouble = 0x05

@@ -3,6 +3,8 @@ package mysql
 import (
 	"strings"
 
+	"github.com/pingcap/tidb/pkg/parser/ast"
+
 	"freshet/planner/query"
 )
 
@@ -72,6 +74,15 @@ var (
 		dayofyear extract last_day month monthname quarter subdate timestamp timestampadd timestampdiff to_days
 		to_seconds unix_timestamp week weekday weekofyear year yearweek`)
 )
+
+// keepsDate tells of a sum with a column, which gives what the column is.
+func keepsDate(name string, args []ast.ExprNode) bool {
+	if name != "addtime" && name != "subtime" || len(args) != 2 {
+		return false
+	}
+	_, column := args[0].(*ast.ColumnNameExpr)
+	return column
+}
 
 var special = specials()
 

@@ -105,13 +105,16 @@ func (w *walker) leaf(n any) bool {
 	case *ast.ColumnName:
 		w.columns = append(w.columns, n.Name.L)
 		w.named++
+	case *ast.SetOprStmt:
+		a.United = true
 	case *ast.WildCardField:
 		w.named++
+		a.Wildcard = true
 	case *ast.FuncCallExpr:
 		// DATE '…' and its kin are calls of names that nobody can write.
 		name := strings.TrimPrefix(n.FnName.L, "'tidb`.(")
 		w.function(n.Schema.L, name, len(n.Args))
-		a.TimeOfDay = a.TimeOfDay || timeOfDay[name]
+		a.TimeOfDay = a.TimeOfDay || timeOfDay[name] && !keepsDate(name, n.Args)
 		a.NeedsDate = a.NeedsDate || needsDate[name]
 	case *ast.FuncCastExpr:
 		if n.Tp != nil {

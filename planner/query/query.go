@@ -82,6 +82,9 @@ type Analysis struct {
 	// TimeOfDay tells of functions that give a time of day, NeedsDate of those
 	// that would complete one with the current date (MySQL).
 	TimeOfDay, NeedsDate bool
+	// Wildcard tells of a * in a select list, United of UNION and its kin, in which
+	// columns meet that are not named.
+	Wildcard, United bool
 	// Comparisons are those that a column may stand in by itself, Renamed what
 	// select lists give names to, Natural tells of joins that compare all columns
 	// of a name, Extremes of MIN or MAX (MySQL).

@@ -130,6 +130,7 @@ func (h *handler) runKey(u *found, text []byte, oids []uint32) []byte {
 
 // answerRun tells the whole answer to a run from its rows.
 func (h *handler) answerRun(u *found, value []byte) {
+	h.heldRead = true
 	before := boundOnly
 	if u.hasParse {
 		before = parsedAnd

@@ -41,7 +41,7 @@ func (h *handler) transactHere(text []byte) (tag string, ok bool) {
 	case h.tx == pg.TxIdle:
 		tag, isolated := beginsPlainly(text)
 		if tag != "" && (isolated || h.state.isolation == readCommitted) && h.cacheable() && h.s.Caches() {
-			h.held, h.calm, h.tx = clone(text), true, pg.TxOpen
+			h.held, h.heldRead, h.calm, h.tx = clone(text), false, true, pg.TxOpen
 			return tag, true
 		}
 	case h.held != nil:
@@ -107,6 +107,12 @@ func (h *handler) transactRun(u *found, s *statement) bool {
 func (h *handler) openHeld() {
 	text, g := h.held, h.ghost
 	h.held = nil
+	if h.heldRead {
+		// The server is to know that there was a query: from then on it refuses to
+		// have the transaction's characteristics changed.
+		h.ownQuery(string(text)+"; SELECT 1", h.orEnd("the transaction cannot be opened on the upstream connection", nil))
+		return
+	}
 	seen := h.orEnd("the transaction cannot be opened on the upstream connection", nil)
 	if g == nil || g.s == nil || !bytes.Equal(g.s.text, text) {
 		h.ownQuery(string(text), seen)

@@ -169,3 +169,44 @@ func TestHeldBeginWithoutUpstream(t *testing.T) {
 		t.Error("got", got)
 	}
 }
+
+// A query from memory is a query: after it the server refuses to have the
+// transaction changed, and a transaction that reads only stays so.
+func TestCharacteristicsAfterHit(t *testing.T) {
+	r := newRig(t, proxy.Config{})
+	setUp(t, r)
+	const read = "select name from wire where id = 1"
+	p, direct := r.peer(t, true), r.peer(t, false)
+	p.untilHit("the read", g(q(read)))
+	for _, change := range []string{"set transaction read write", "set transaction isolation level serializable", "begin isolation level repeatable read",
+		"set transaction deferrable", "set local transaction_isolation = 'serializable'", "select set_config('transaction_isolation', 'serializable', false)"} {
+		for name, way := range beginnings {
+			play := func(p *peer) (out []string) {
+				out = p.play(script{groups: append(append([]group{}, way.begin...), way.read(read)...)})
+				out = append(out, p.ask(change)...)
+				out = append(out, p.ask("insert into wire (id) values (999)")...)
+				return append(out, p.ask("rollback")...)
+			}
+			if got, want := play(p), play(direct); strings.Join(got, "\n") != strings.Join(want, "\n") {
+				t.Errorf("%s, %s:\n%s", name, change, difference(got, want))
+			}
+		}
+	}
+}
+
+// A notification tells of a commit: what is read upon it is not older.
+func TestReadUponNotification(t *testing.T) {
+	r := newRig(t, proxy.Config{})
+	admin := setUp(t, r)
+	const read = "select name from wire where id = 1"
+	p := r.peer(t, true)
+	p.ask("listen news")
+	for i := range 100 {
+		p.untilHit("the read", g(q(read)))
+		admin.ask(fmt.Sprintf("update wire set name = 'news %d' where id = 1; notify news", i))
+		p.read(1, &pgproto3.NotificationResponse{})
+		if got, want := p.value(read), fmt.Sprintf(`Data ["news %d"]`, i); got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}

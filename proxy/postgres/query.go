@@ -82,6 +82,7 @@ func (h *handler) queryHere(text []byte) (done, ok bool) {
 }
 
 func (h *handler) answerQuery(value []byte) {
+	h.heldRead = true
 	h.statements.set("", nil) // a simple query ends the unnamed statement
 	h.losesPortal()
 	h.s.Write(value)

@@ -91,6 +91,11 @@ func (h *handler) startStream(kind byte, in []byte) bool {
 // reply looks at one message from the server and tells whether it goes to the
 // client as it is.
 func (h *handler) reply(r pg.Reply[*op], kind byte, body, frame []byte) bool {
+	if kind == pg.TypeNotificationResponse {
+		// It tells of a commit, which the feed may not have brought yet: what the
+		// client reads upon it is not to be older.
+		h.s.Wrote()
+	}
 	if !r.Owned {
 		h.settingChanged(kind)
 		if kind == pg.TypeErrorResponse {

@@ -41,10 +41,12 @@ type handler struct {
 	tx pg.TxStatus // as the client knows it
 	// held is a BEGIN that has not gone upstream. calm: the transaction is READ
 	// COMMITTED and has only read; see lazy.go.
-	held    []byte
-	calm    bool
-	ghost   *ghost // nil: the unnamed portal is the link's
-	replies pg.Replies[*op]
+	held []byte
+	calm bool
+	// heldRead: a read was answered from memory since a BEGIN was held back.
+	heldRead bool
+	ghost    *ghost // nil: the unnamed portal is the link's
+	replies  pg.Replies[*op]
 	// batch: extended messages were sent upstream that no Sync has ended, or not
 	// for certain (see batch.go). extended counts those messages.
 	batch    bool
