@@ -94,7 +94,9 @@ func (c *child) stop() error {
 	default:
 	}
 	err := c.cmd.Process.Signal(syscall.SIGTERM)
-	err = errors.Join(err, c.stdin.Close())
+	if e := c.stdin.Close(); !errors.Is(e, os.ErrClosed) { // it is closed when the process has ended by the signal already
+		err = errors.Join(err, e)
+	}
 	select {
 	case <-c.ended:
 		return err
