@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -93,7 +94,7 @@ func neverBack(t *testing.T, c *sql.Conn, random *rand.Rand, reads []string, thr
 		}
 		last, before = n, q
 		if through && random.IntN(4) == 0 {
-			if from, _ := where(t, c); len(from) >= 5 && from[:5] == "cache" {
+			if from, _ := where(t, c); strings.HasPrefix(from, "cache") {
 				hits++
 			}
 		}
@@ -115,7 +116,7 @@ func TestHitsAfterMisses(t *testing.T) {
 		for i := range rounds {
 			ask(c, fmt.Sprintf("SELECT n FROM %s WHERE id = %d", tb, 1000+i))
 			ask(c, kept)
-			if where, _ := where(t, c); len(where) >= 5 && where[:5] == "cache" {
+			if from, _ := where(t, c); strings.HasPrefix(from, "cache") {
 				fromMemory++
 			}
 		}

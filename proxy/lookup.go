@@ -71,10 +71,10 @@ func (s *Session) Lookup(key []byte) ([]byte, bool) {
 		}
 	} else if why, ok := s.fresh(q, proof); ok || why == BypassBarrier && s.holds(key) {
 		s.hitOn(key, hit.Meta[1], proof)
-	} else if s.behind = why == BypassBarrier; s.behind && s.mayWait() {
-		return nil, false
 	} else {
-		s.lane.stats.bypassed(why)
+		if s.behind = why == BypassBarrier; !s.mayWait() {
+			s.lane.stats.bypassed(why)
+		}
 		return nil, false
 	}
 	s.waited = false

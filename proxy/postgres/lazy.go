@@ -107,14 +107,14 @@ func (h *handler) transactRun(u *found, s *statement) bool {
 func (h *handler) openHeld() {
 	text, g := h.held, h.ghost
 	h.held = nil
-	if h.heldRead {
+	seen := h.orEnd("the transaction cannot be opened on the upstream connection", nil)
+	switch {
+	case h.heldRead:
 		// The server is to know that there was a query: from then on it refuses to
 		// have the transaction's characteristics changed.
-		h.ownQuery(string(text)+"; SELECT 1", h.orEnd("the transaction cannot be opened on the upstream connection", nil))
+		h.ownQuery(string(text)+"; SELECT 1", seen)
 		return
-	}
-	seen := h.orEnd("the transaction cannot be opened on the upstream connection", nil)
-	if g == nil || g.s == nil || !bytes.Equal(g.s.text, text) {
+	case g == nil || g.s == nil || !bytes.Equal(g.s.text, text):
 		h.ownQuery(string(text), seen)
 		return
 	}

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,11 +46,11 @@ func TestHeldBeginTakesNoLink(t *testing.T) {
 			setUp(t, r)
 			const sql = "select name from wire where id = 1"
 			direct, p := r.peer(t, false), r.peer(t, true)
-			whole := script{groups: append(append(append([]group{}, way.begin...), way.read(sql)...), way.end...)}
+			whole := script{groups: slices.Concat(way.begin, way.read(sql), way.end)}
 			want := direct.play(whole)
 			// Also the first read of a transaction fills the cache.
 			await(t, "a hit", func() bool {
-				before := script{groups: append(append([]group{}, way.begin...), way.read(sql)...)}
+				before := script{groups: slices.Concat(way.begin, way.read(sql))}
 				p.play(before)
 				last := p.value("explain last statement")
 				p.play(script{groups: way.end})
@@ -83,7 +84,7 @@ func TestEndOfReadingHoldsNothingUp(t *testing.T) {
 			hits, rounds := 0, 20
 			for i := range rounds {
 				other := fmt.Sprintf("select name from wire where id = %d", 1000+i)
-				p.play(script{groups: append(append(append([]group{}, way.begin...), way.read(other)...), way.end...)})
+				p.play(script{groups: slices.Concat(way.begin, way.read(other), way.end)})
 				p.ask(kept) // before any probe can have been answered, as a rule
 				if strings.HasPrefix(p.value("explain last statement"), `Data ["cache`) {
 					hits++
@@ -182,7 +183,7 @@ func TestCharacteristicsAfterHit(t *testing.T) {
 		"set transaction deferrable", "set local transaction_isolation = 'serializable'", "select set_config('transaction_isolation', 'serializable', false)"} {
 		for name, way := range beginnings {
 			play := func(p *peer) (out []string) {
-				out = p.play(script{groups: append(append([]group{}, way.begin...), way.read(read)...)})
+				out = p.play(script{groups: slices.Concat(way.begin, way.read(read))})
 				out = append(out, p.ask(change)...)
 				out = append(out, p.ask("insert into wire (id) values (999)")...)
 				return append(out, p.ask("rollback")...)

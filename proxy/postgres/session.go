@@ -76,9 +76,8 @@ type handler struct {
 	joinFailed bool
 
 	// holding: the session is blocked by us; waiting: by the core. awaiting: we
-	// hold it until the link has described a statement. resume: what we held
-	// for has come.
-	// closing: we hold it until the link has closed what is not for others.
+	// hold it until the link has described a statement; closing: until the link
+	// has closed what is not for others. resume: what we held for has come.
 	holding, waiting, awaiting, closing, resume bool
 	askFailed                                   bool       // the state query failed; it is asked again after the next statement
 	changed                                     *statement // the unnamed statement, found to have other columns now
