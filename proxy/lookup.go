@@ -215,7 +215,7 @@ func (s *Session) claim(key []byte, q *Query, deps []cache.Dep, since cache.Posi
 	}
 	s.Last.Reason = "the position that can be read upstream is not known yet"
 	if s.Upstream.Feed != nil {
-		s.Upstream.Feed.Kick()
+		s.Upstream.Feed.Look()
 	}
 	return MissForward, nil
 }

@@ -62,8 +62,10 @@ type source interface {
 	keeps(err error) bool
 	// forget makes the next stream begin anew.
 	forget()
-	// probe asks the upstream for a snapshot, on a line of its own.
-	probe(ctx context.Context) (sighting, error)
+	// probe asks the upstream for a snapshot, on a line of its own. One that is
+	// not asked to be whole may leave out what takes the upstream long, that no
+	// definition has changed, and says so: then it proves nothing.
+	probe(ctx context.Context, whole bool) (seen sighting, isWhole bool, err error)
 	// nudge is called while some probe waits for the stream, ever less often.
 	nudge(ctx context.Context, waited time.Duration)
 	// inspect compares tables with the catalog and makes the upstream publish
@@ -91,7 +93,8 @@ type Feed struct {
 	provenAt     atomic.Int64
 	provenTicket atomic.Uint64
 	begun        atomic.Uint64 // the newest probe's number
-	kick, woken  chan struct{}
+	kick, look   chan struct{} // the prober is asked, see Kick and Look
+	woken        chan struct{}
 	awaiting     awaiting
 
 	stop    context.CancelFunc
@@ -120,7 +123,7 @@ func Open(ctx context.Context, cfg Config) (*Feed, error) {
 	if cfg.OnSchemaChange == nil {
 		cfg.OnSchemaChange = func(string, string) {}
 	}
-	f := &Feed{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1), woken: make(chan struct{}, 1)}
+	f := &Feed{cfg: cfg, log: cfg.Log, kick: make(chan struct{}, 1), look: make(chan struct{}, 1), woken: make(chan struct{}, 1)}
 	f.journal.log = f.log
 	f.applier = &applier{marks: cfg.Store, tracker: cfg.Tracker, log: cfg.Log,
 		onSchema: cfg.OnSchemaChange, onProven: f.proven}
@@ -197,19 +200,20 @@ func (f *Feed) ProvenTicket() uint64 { return f.provenTicket.Load() }
 // comes after the number read here begins after this call.
 func (f *Feed) Ticket() uint64 { return f.begun.Load() + 1 }
 
-// Kick asks for a probe now. Kicks are shared; probes keep half a millisecond
-// between them.
-func (f *Feed) Kick() {
-	select {
-	case f.kick <- struct{}{}:
-	default:
-	}
-}
+// Kick asks for a probe that proves something, now. Kicks are shared; probes
+// leave the server's core alone in between, see turn.
+func (f *Feed) Kick() { post(f.kick) }
+
+// Look asks only what can be read by now: fills wait for it. It costs the
+// upstream less than Kick.
+func (f *Feed) Look() { post(f.look) }
 
 // wake has the keeper look for work.
-func (f *Feed) wake() {
+func (f *Feed) wake() { post(f.woken) }
+
+func post(to chan struct{}) {
 	select {
-	case f.woken <- struct{}{}:
+	case to <- struct{}{}:
 	default:
 	}
 }

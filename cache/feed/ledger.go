@@ -33,6 +33,9 @@ type sighting interface {
 type probe struct {
 	ticket uint64
 	begun  int64
+	// glance says that definitions may have changed unseen: it tells what is
+	// visible, and proves nothing.
+	glance bool
 	sighting
 }
 
@@ -115,6 +118,9 @@ func (l *ledger) sighted(p probe) {
 		if l.open {
 			l.visible = max(l.visible, l.applied)
 		}
+	}
+	if p.glance {
+		return
 	}
 	if len(l.pending) == maxPending {
 		// Neither the oldest, which is proven first, nor the newest, which

@@ -46,10 +46,9 @@ func (s mariaSighting) sees(c *commit) bool    { return c.raw <= s.raw }
 func (s mariaSighting) covered(l *ledger) bool { return l.raw >= s.raw }
 func (s mariaSighting) opens() bool            { return true }
 
-// probe asks for a snapshot.
-func (s *mysqlSource) probe(ctx context.Context) (sighting, error) {
-	var seen sighting
-	err := s.probes.Use(ctx, func(_ context.Context, c *client.Conn) (err error) {
+// probe asks for a snapshot. It is always whole: definitions change in the log.
+func (s *mysqlSource) probe(ctx context.Context, _ bool) (seen sighting, whole bool, err error) {
+	err = s.probes.Use(ctx, func(_ context.Context, c *client.Conn) (err error) {
 		switch {
 		case s.fact().maria && s.from != nil:
 			seen, err = s.probeMariaGTID(c)
@@ -60,7 +59,7 @@ func (s *mysqlSource) probe(ctx context.Context) (sighting, error) {
 		}
 		return err
 	})
-	return seen, err
+	return seen, true, err
 }
 
 func (s *mysqlSource) probeMySQL(c *client.Conn) (sighting, error) {

@@ -73,23 +73,25 @@ func (s pgSighting) opens() bool { return s.snapshot.xmin >= s.gate }
 // probeSQL takes a snapshot, then reads where the log ends, and, if anything
 // moved since the last probe, the fingerprints: of the tables that are
 // followed ($3), of everything else that can change what a statement means,
-// and of the names there are. All in one statement, so in one snapshot.
+// and of the names there are. All in one statement, so in one snapshot. They take
+// the server some milliseconds where many tables are followed, so whoever only
+// wants to know what can be read asks for none ($4).
 //
 // That the end of the log has not moved is not enough: a transaction is in the
 // log before it is in snapshots.
 var probeSQL = `SELECT p.snapshot, p.lsn, p.moved,
-	CASE WHEN p.moved THEN (` + pgPrintsSQL + `) END,
-	CASE WHEN p.moved THEN (` + pgWorldSQL + `) END,
-	CASE WHEN p.moved THEN (` + pgNamesSQL + `) END
+	CASE WHEN p.moved AND $4::boolean THEN (` + pgPrintsSQL + `) END,
+	CASE WHEN p.moved AND $4::boolean THEN (` + pgWorldSQL + `) END,
+	CASE WHEN p.moved AND $4::boolean THEN (` + pgNamesSQL + `) END
 FROM (SELECT s.snapshot, s.lsn, s.snapshot <> $1::text OR s.lsn <> $2::text AS moved
 	FROM (SELECT pg_current_snapshot()::text AS snapshot, pg_current_wal_insert_lsn()::text AS lsn OFFSET 0) s OFFSET 0) p`
 
 // probe asks for a snapshot, and tells of changed definitions before it
 // returns: a probe is not proven before they are marked.
-func (s *pgSource) probe(ctx context.Context) (sighting, error) {
+func (s *pgSource) probe(ctx context.Context, whole bool) (sighting, bool, error) {
 	var seen pgSighting
 	err := s.probes.Use(ctx, func(ctx context.Context, c *pgconn.PgConn) (err error) {
-		seen, err = s.probeOn(ctx, c)
+		seen, whole, err = s.probeOn(ctx, c, whole)
 		return err
 	})
 	if err == nil && s.copy.config != nil {
@@ -97,12 +99,12 @@ func (s *pgSource) probe(ctx context.Context) (sighting, error) {
 		err = s.vouch(ctx)
 	}
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	return seen, nil
+	return seen, whole, nil
 }
 
-func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn) (pgSighting, error) {
+func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn, whole bool) (pgSighting, bool, error) {
 	s.mu.Lock()
 	watched := make(map[nameKey]*pgPrint, len(s.prints))
 	oids := make([]string, 0, len(s.prints))
@@ -118,30 +120,35 @@ func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn) (pgSighting, e
 		s.lastSnapshot, s.lastLSN = "", ""
 	}
 	if err := s.prepareProbe(ctx, c); err != nil {
-		return pgSighting{}, err
+		return pgSighting{}, false, err
 	}
 	result := c.ExecPrepared(ctx, probeName,
-		[][]byte{[]byte(s.lastSnapshot), []byte(s.lastLSN), []byte("{" + strings.Join(oids, ",") + "}")}, nil, nil).Read()
+		[][]byte{[]byte(s.lastSnapshot), []byte(s.lastLSN), []byte("{" + strings.Join(oids, ",") + "}"),
+			strconv.AppendBool(nil, whole)}, nil, nil).Read()
 	rows, err := result.Rows, result.Err
 	if err != nil {
-		return pgSighting{}, err
+		return pgSighting{}, false, err
 	}
 	if len(rows) != 1 || len(rows[0]) != 6 {
-		return pgSighting{}, errors.New("feed: the server does not answer a probe")
+		return pgSighting{}, false, errors.New("feed: the server does not answer a probe")
 	}
 	row := rows[0]
 	seen := pgSighting{gate: gate}
 	if seen.snapshot, err = parseSnapshot(string(row[0])); err != nil {
-		return seen, err
+		return seen, false, err
 	}
 	if seen.end, err = parseLSN(string(row[1])); err != nil {
-		return seen, err
+		return seen, false, err
 	}
-	if string(row[2]) == "t" {
+	moved := string(row[2]) == "t"
+	if moved && !whole {
+		return seen, false, nil
+	}
+	if moved {
 		s.compare(watched, string(row[3]), world, string(row[4]), names, string(row[5]))
 	}
 	s.lastSnapshot, s.lastLSN = string(row[0]), string(row[1])
-	return seen, nil
+	return seen, true, nil
 }
 
 const probeName = "probe"

@@ -47,7 +47,7 @@ type pgSource struct {
 
 	probes, queries, vets, leases *pgSide
 
-	// The prober's alone: what the last probe saw, when it last had the log
+	// The prober's alone: what the last whole probe saw, when it last had the log
 	// flushed, and the line on which the probe is prepared.
 	lastSnapshot, lastLSN string
 	flushed               time.Time
