@@ -76,7 +76,7 @@ func (d *mysqlDSN) dialOnce(ctx context.Context, database string, idle time.Dura
 		if line, err = nd.DialContext(ctx, network, addr); err != nil {
 			return nil, err
 		}
-		line = &idleLine{line, idle}
+		line = &idleLine{swift(line), idle}
 		return line, nil
 	}
 	release := func() bool { return false }

@@ -127,6 +127,14 @@ func dialPg(ctx context.Context, config *pgconn.Config, own map[string]string) (
 			config.RuntimeParams[name] = value
 		}
 	}
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		line, err := dial(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		return swift(line), nil
+	}
 	conn, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {
 		return nil, fmt.Errorf("feed: %w", err)
