@@ -76,9 +76,13 @@ func (f *benchFlags) fresh(ctx context.Context, out io.Writer, a *rig.Arena, cfg
 	if err := compared.Print(out); err != nil || f.results == "" {
 		return err
 	}
+	var beside []map[string]float64
+	for _, race := range compared.Loaded {
+		beside = append(beside, race.Summary())
+	}
 	return versus.AppendLine(f.results, map[string]any{
 		"at": time.Now().UTC().Format(time.RFC3339), "bench": "speed", "title": a.Title, "caught_up_ns": compared.CaughtUp, "writing": compared.Writing,
-		"idle": compared.Idle.Summary(), "writing_beside": compared.Loaded.Summary(),
+		"idle": compared.Idle.Summary(), "writing_beside": beside,
 	})
 }
 
