@@ -43,27 +43,28 @@ const pgPrintSQL = `md5(concat_ws('|', c.xmin, c.relname, c.relnamespace, c.relf
 		FROM pg_class o WHERE o.relname = c.relname AND o.relpersistence <> 't' AND o.oid <> c.oid)))`
 
 const pgPrintsSQL = `SELECT coalesce(string_agg(concat_ws(':', c.oid, ` + pgPrintSQL + `), ','), '')
-	FROM pg_class c WHERE c.oid = ANY ($3::oid[])`
+	FROM pg_class c WHERE c.oid = ANY ($1::oid[])`
 
 // pgWorldSQL is the fingerprint of what belongs to no followed table: views
 // with their privileges, their columns' names and what could take a view's place, functions,
 // operators, casts, conversions and collations made by users, how text is taken
 // apart for searching, schemas, roles with their
-// members, and settings that sessions begin with.
+// members, and settings that sessions begin with. It is read for each proof, so it
+// comes to views by their rules: pg_class has a row for every index, too.
 const pgWorldSQL = `SELECT md5(concat_ws('|',
-	(SELECT string_agg(concat_ws(':', v.oid, v.xmin, (SELECT count(*) FROM pg_class o WHERE o.relname = v.relname AND o.relpersistence <> 't')), ','
-		ORDER BY v.oid) FROM pg_class v WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') AND v.relpersistence <> 't'),
-	(SELECT concat_ws(':', count(*), sum(hashtext(concat_ws(':', a.attrelid, a.attnum, a.attname))::bigint)) FROM pg_attribute a
-		JOIN pg_class v ON v.oid = a.attrelid WHERE v.oid >= 16384 AND v.relkind IN ('v', 'm') AND v.relpersistence <> 't'),
-	(SELECT string_agg(concat_ws(':', w.oid, w.xmin), ',' ORDER BY w.oid) FROM pg_rewrite w JOIN pg_class v ON v.oid = w.ev_class
-		WHERE w.oid >= 16384 AND v.relpersistence <> 't'),
+	(SELECT string_agg(concat_ws(':', w.oid, w.xmin, v.print), ',' ORDER BY w.oid) FROM pg_rewrite w
+		CROSS JOIN LATERAL (SELECT CASE WHEN c.relkind IN ('v', 'm') THEN concat_ws(':', c.oid, c.xmin,
+			(SELECT count(*) FROM pg_class o WHERE o.relname = c.relname AND o.relpersistence <> 't'),
+			(SELECT string_agg(concat_ws(':', a.attnum, a.attname), ';' ORDER BY a.attnum) FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0)) END AS print
+			FROM pg_class c WHERE c.oid = w.ev_class AND c.relpersistence <> 't' OFFSET 0) v WHERE w.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(f.oid::bigint), sum(f.xmin::text::bigint)) FROM pg_proc f WHERE f.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(o.oid::bigint), sum(o.xmin::text::bigint)) FROM pg_operator o WHERE o.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(k.oid::bigint), sum(k.xmin::text::bigint)) FROM pg_cast k WHERE k.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(l.oid::bigint), sum(l.xmin::text::bigint)) FROM pg_collation l WHERE l.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(v.oid::bigint), sum(v.xmin::text::bigint)) FROM pg_conversion v WHERE v.oid >= 16384),
 	(SELECT concat_ws(':', count(*), sum(t.oid::bigint), sum(t.xmin::text::bigint)) FROM pg_ts_config t),
-	(SELECT concat_ws(':', count(*), sum(t.mapcfg::bigint), sum(t.xmin::text::bigint)) FROM pg_ts_config_map t),
+	(SELECT concat_ws(':', sum(t.n), sum(t.mapcfg::bigint * t.n), sum(t.xmin::text::bigint * t.n))
+		FROM (SELECT mapcfg, xmin, count(*) AS n FROM pg_ts_config_map GROUP BY mapcfg, xmin) t),
 	(SELECT concat_ws(':', count(*), sum(t.oid::bigint), sum(t.xmin::text::bigint)) FROM pg_ts_dict t),
 	(SELECT string_agg(concat_ws(':', n.oid, n.xmin), ',' ORDER BY n.oid) FROM pg_namespace n WHERE n.nspname !~ '^pg_(toast_)?temp'),
 	(SELECT string_agg(concat_ws(':', r.oid, r.rolname, r.rolsuper, r.rolinherit, r.rolcanlogin, r.rolbypassrls), ',' ORDER BY r.oid) FROM pg_roles r),

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 )
@@ -70,21 +72,15 @@ func (s pgSighting) covered(l *ledger) bool {
 }
 func (s pgSighting) opens() bool { return s.snapshot.xmin >= s.gate }
 
-// probeSQL takes a snapshot, then reads where the log ends, and, if anything
-// moved since the last probe, the fingerprints: of the tables that are
-// followed ($3), of everything else that can change what a statement means,
-// and of the names there are. All in one statement, so in one snapshot. They take
-// the server some milliseconds where many tables are followed, so whoever only
-// wants to know what can be read asks for none ($4).
-//
-// That the end of the log has not moved is not enough: a transaction is in the
-// log before it is in snapshots.
-var probeSQL = `SELECT p.snapshot, p.lsn, p.moved,
-	CASE WHEN p.moved AND $4::boolean THEN (` + pgPrintsSQL + `) END,
-	CASE WHEN p.moved AND $4::boolean THEN (` + pgWorldSQL + `) END,
-	CASE WHEN p.moved AND $4::boolean THEN (` + pgNamesSQL + `) END
-FROM (SELECT s.snapshot, s.lsn, s.snapshot <> $1::text OR s.lsn <> $2::text AS moved
-	FROM (SELECT pg_current_snapshot()::text AS snapshot, pg_current_wal_insert_lsn()::text AS lsn OFFSET 0) s OFFSET 0) p`
+// glanceSQL takes a snapshot, then reads where the log ends.
+const glanceSQL = `SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text`
+
+// probeSQL is glanceSQL with the fingerprints: of the tables that are followed
+// ($1), of everything else that can change what a statement means, and of the
+// names there are, if they are asked for ($2). All in one statement, so in one
+// snapshot.
+var probeSQL = `SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
+	(` + pgPrintsSQL + `), (` + pgWorldSQL + `), CASE WHEN $2::boolean THEN (` + pgNamesSQL + `) END`
 
 // probe asks for a snapshot, and tells of changed definitions before it
 // returns: a probe is not proven before they are marked.
@@ -104,54 +100,99 @@ func (s *pgSource) probe(ctx context.Context, whole bool) (sighting, bool, error
 	return seen, whole, nil
 }
 
+// probeOn glances first: where nothing has moved since the last whole probe, the
+// glance is as good as one. That the end of the log has not moved is not enough: a
+// transaction is in the log before it is in snapshots.
 func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn, whole bool) (pgSighting, bool, error) {
 	s.mu.Lock()
-	watched := make(map[nameKey]*pgPrint, len(s.prints))
-	oids := make([]string, 0, len(s.prints))
-	for key, p := range s.prints {
-		watched[key] = p
-		for _, oid := range p.oids {
-			oids = append(oids, strconv.FormatUint(uint64(oid), 10))
-		}
-	}
-	world, names, gate := s.world, s.names, s.gate
+	w := pgWatch{prints: maps.Clone(s.prints), world: s.world, names: s.names}
+	gate := s.gate
 	s.mu.Unlock()
-	if world == "" {
+	if w.world == "" {
 		s.lastSnapshot, s.lastLSN = "", ""
 	}
 	if err := s.prepareProbe(ctx, c); err != nil {
 		return pgSighting{}, false, err
 	}
-	result := c.ExecPrepared(ctx, probeName,
-		[][]byte{[]byte(s.lastSnapshot), []byte(s.lastLSN), []byte("{" + strings.Join(oids, ",") + "}"),
-			strconv.AppendBool(nil, whole)}, nil, nil).Read()
-	rows, err := result.Rows, result.Err
+	row, err := pgProbeRow(ctx, c, glanceName)
 	if err != nil {
 		return pgSighting{}, false, err
 	}
-	if len(rows) != 1 || len(rows[0]) != 6 {
-		return pgSighting{}, false, errors.New("feed: the server does not answer a probe")
+	if moved := string(row[0]) != s.lastSnapshot || string(row[1]) != s.lastLSN; !moved || !whole {
+		seen, err := readSighting(row, gate)
+		return seen, !moved, err
 	}
-	row := rows[0]
-	seen := pgSighting{gate: gate}
-	if seen.snapshot, err = parseSnapshot(string(row[0])); err != nil {
+	if row, err = pgProbeRow(ctx, c, probeName, w.oids(), strconv.AppendBool(nil, s.wantNames(w.names != ""))); err != nil {
+		return pgSighting{}, false, err
+	}
+	seen, err := readSighting(row, gate)
+	if err != nil {
 		return seen, false, err
 	}
-	if seen.end, err = parseLSN(string(row[1])); err != nil {
-		return seen, false, err
-	}
-	moved := string(row[2]) == "t"
-	if moved && !whole {
-		return seen, false, nil
-	}
-	if moved {
-		s.compare(watched, string(row[3]), world, string(row[4]), names, string(row[5]))
-	}
+	s.compare(w, string(row[2]), string(row[3]), string(row[4]))
 	s.lastSnapshot, s.lastLSN = string(row[0]), string(row[1])
 	return seen, true, nil
 }
 
-const probeName = "probe"
+// wantNames tells whether names are due. No answer can be wrong for want of
+// them, so they are not asked for by each proof once they are known.
+func (s *pgSource) wantNames(known bool) bool {
+	due := !known || time.Since(s.named) >= s.feed.cfg.ProbeEvery
+	if due {
+		s.named = time.Now()
+	}
+	return due
+}
+
+// pgWatch is what a probe's fingerprints are compared with.
+type pgWatch struct {
+	prints       map[nameKey]*pgPrint
+	world, names string
+}
+
+// oids are the tables', as an array's text.
+func (w *pgWatch) oids() []byte {
+	list := []byte("{")
+	for _, p := range w.prints {
+		for _, oid := range p.oids {
+			if len(list) > 1 {
+				list = append(list, ',')
+			}
+			list = strconv.AppendUint(list, uint64(oid), 10)
+		}
+	}
+	return append(list, '}')
+}
+
+// The probe's prepared statements, and how many columns they have.
+const (
+	glanceName = "glance"
+	probeName  = "probe"
+)
+
+var probeColumns = map[string]int{glanceName: 2, probeName: 5}
+
+// pgProbeRow runs one of the probe's statements.
+func pgProbeRow(ctx context.Context, c *pgconn.PgConn, name string, params ...[]byte) ([][]byte, error) {
+	result := c.ExecPrepared(ctx, name, params, nil, nil).Read()
+	if result.Err != nil {
+		return nil, result.Err
+	}
+	if len(result.Rows) != 1 || len(result.Rows[0]) != probeColumns[name] {
+		return nil, errors.New("feed: the server does not answer a probe")
+	}
+	return result.Rows[0], nil
+}
+
+func readSighting(row [][]byte, gate uint64) (pgSighting, error) {
+	seen := pgSighting{gate: gate}
+	var err error
+	if seen.snapshot, err = parseSnapshot(string(row[0])); err != nil {
+		return seen, err
+	}
+	seen.end, err = parseLSN(string(row[1]))
+	return seen, err
+}
 
 // prepareProbe prepares the probe once on each line: planning it takes longer
 // than running it.
@@ -159,22 +200,27 @@ func (s *pgSource) prepareProbe(ctx context.Context, c *pgconn.PgConn) error {
 	if s.prepared == c {
 		return nil
 	}
-	if _, err := c.Prepare(ctx, probeName, probeSQL, nil); err != nil {
-		return err
+	for name, sql := range map[string]string{glanceName: glanceSQL, probeName: probeSQL} {
+		if _, err := c.Prepare(ctx, name, sql, nil); err != nil {
+			return err
+		}
 	}
 	s.prepared = c
 	return nil
 }
 
 // compare tells the applier what is not as it was.
-func (s *pgSource) compare(watched map[nameKey]*pgPrint, prints, world, newWorld, names, newNames string) {
-	now := make(map[string]string, len(watched))
+func (s *pgSource) compare(w pgWatch, prints, world, names string) {
+	if names == "" {
+		names = w.names // not asked for
+	}
+	now := make(map[string]string, len(w.prints))
 	for _, part := range strings.FieldsFunc(prints, func(r rune) bool { return r == ',' }) {
 		oid, print, _ := strings.Cut(part, ":")
 		now[oid] = print
 	}
 	var changed []nameKey
-	for key, p := range watched {
+	for key, p := range w.prints {
 		for i, oid := range p.oids {
 			if now[strconv.FormatUint(uint64(oid), 10)] != p.texts[i] {
 				changed = append(changed, key)
@@ -183,15 +229,15 @@ func (s *pgSource) compare(watched map[nameKey]*pgPrint, prints, world, newWorld
 		}
 	}
 	s.mu.Lock()
-	s.world, s.names = newWorld, newNames
+	s.world, s.names = world, names
 	// The first time, whatever the planner has read may be older.
-	all := world != newWorld
+	all := world != w.world
 	if all {
 		clear(s.prints)
 	}
 	for _, key := range changed {
 		// Only the one that was compared: the keeper may have made it anew.
-		if s.prints[key] == watched[key] {
+		if s.prints[key] == w.prints[key] {
 			delete(s.prints, key)
 		}
 	}
@@ -204,7 +250,7 @@ func (s *pgSource) compare(watched map[nameKey]*pgPrint, prints, world, newWorld
 		s.untidy.Store(true)
 		s.feed.applier.redefined(changed)
 	}
-	if !all && names != "" && names != newNames {
+	if !all && w.names != "" && names != w.names {
 		// No answer that is kept can be wrong, but plans may say of a relation
 		// that it does not exist.
 		s.feed.applier.onSchema("", "")

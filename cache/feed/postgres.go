@@ -47,10 +47,10 @@ type pgSource struct {
 
 	probes, queries, vets, leases *pgSide
 
-	// The prober's alone: what the last whole probe saw, when it last had the log
-	// flushed, and the line on which the probe is prepared.
+	// The prober's alone: what the last whole probe saw, when it last asked for
+	// names and had the log flushed, and the line on which the probe is prepared.
 	lastSnapshot, lastLSN string
-	flushed               time.Time
+	named, flushed        time.Time
 	prepared              *pgconn.PgConn
 
 	// The keeper's alone.
