@@ -20,6 +20,14 @@ const (
 	CacheOff      CacheMode = "off"
 )
 
+// PoolMode is --pool: when a session's link is given back to the others.
+type PoolMode string
+
+const (
+	PoolTransaction PoolMode = "transaction" // when it is in none, and has left no state there
+	PoolSession     PoolMode = "session"     // when its client leaves
+)
+
 // UpstreamConfig is one --upstream with its --listen.
 type UpstreamConfig struct {
 	DSN    string
@@ -64,7 +72,8 @@ type Config struct {
 	HTTP           string // host:port, "" or off for none
 	StoreDir       string // where saved queries live, "" for nowhere
 	Feed           string // auto or off
-	MaxLinks       int    // to each upstream, for all loops together
+	Pool           PoolMode
+	MaxLinks       int // to each upstream, for all loops together
 	MaxConnections int
 	LinkWait       time.Duration
 }
@@ -91,6 +100,13 @@ func (c *Config) choices() error {
 	case CacheAuto, CacheExplicit, CacheOff:
 	default:
 		return fmt.Errorf("--cache %q: want auto, explicit or off", c.Cache)
+	}
+	switch c.Pool {
+	case "":
+		c.Pool = PoolTransaction
+	case PoolTransaction, PoolSession:
+	default:
+		return fmt.Errorf("--pool %q: want transaction or session", c.Pool)
 	}
 	if c.Consistency == "" {
 		c.Consistency = LevelSession.String()

@@ -36,6 +36,7 @@ func (showStatus) run(_ context.Context, c *console) (*Result, error) {
 	add("max_staleness", "%s", u.maxStaleness)
 	add("uptime_seconds", "%d", int(time.Since(c.server.started).Seconds()))
 	add("loops", "%d", c.server.config.Loops)
+	add("pool", "%s", u.pool)
 	add("connections", "%d", c.server.connections.Load())
 	idle, busy, opened := u.links(c.server)
 	add("links_idle", "%d", idle)

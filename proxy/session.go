@@ -159,6 +159,15 @@ func (s *Session) ReleaseLink() {
 	l.pool.release(l)
 }
 
+// KeepsLink is why the session's link stays with it though nothing of the
+// session's is on it; "" when it does not: see PoolSession.
+func (s *Session) KeepsLink() string {
+	if s.Upstream.pool == PoolSession && !s.over {
+		return "--pool session"
+	}
+	return ""
+}
+
 // DropLink closes the link.
 func (s *Session) DropLink() {
 	l := s.Link

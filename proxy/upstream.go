@@ -45,6 +45,7 @@ type Upstream struct {
 	log          *slog.Logger
 	mode         CacheMode
 	maxStaleness time.Duration
+	pool         PoolMode
 	linkWait     time.Duration
 	budget       budget
 	stats        upstreamStats
@@ -113,7 +114,7 @@ func openUpstream(ctx context.Context, c Config, uc UpstreamConfig, proto Protoc
 		return nil, err
 	}
 	u := &Upstream{Target: t, Listen: uc.Listen, Protocol: proto, ConnectTimeout: t.ConnectTimeout,
-		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness,
+		log: log.With("upstream", t.Address()), mode: c.Cache, maxStaleness: c.MaxStaleness, pool: c.Pool,
 		linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}, lookNow: make(chan struct{}, 1)}
 	if u.feedFrom, err = ParseFeedFrom(uc.FeedFrom, t); err != nil {
 		return nil, err

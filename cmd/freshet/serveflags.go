@@ -28,6 +28,7 @@ type serveFlags struct {
 	http      string
 	store     string
 	feed      string
+	pool      string
 	links     int
 	clients   int
 	logLevel  string
@@ -50,6 +51,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.http, "http", defaultHTTP, "health and metrics; off for none")
 	fs.StringVar(&f.store, "store", "file:./freshet-data", "where saved queries live: file:DIR")
 	fs.StringVar(&f.feed, "feed", "auto", "auto, or off: only caches WITH (TTL …) are kept")
+	fs.StringVar(&f.pool, "pool", "transaction", "when a connection to the upstream is given back: transaction, or session (when its client leaves)")
 	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream for the clients' statements")
 	fs.IntVar(&f.clients, "max-connections", 0, "client connections (default below the descriptor limit)")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
@@ -87,7 +89,7 @@ func (f *serveFlags) config(cmd *cobra.Command) (proxy.Config, error) {
 		return proxy.Config{}, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
 	}
 	return proxy.Config{Upstreams: f.upstreams, Cache: proxy.CacheMode(f.cache), Memory: int64(f.memory), MaxStaleness: f.staleness,
-		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, MaxLinks: f.links, MaxConnections: f.clients}, nil
+		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, Pool: proxy.PoolMode(f.pool), MaxLinks: f.links, MaxConnections: f.clients}, nil
 }
 
 // given refuses values that the proxy would take for "not given".
@@ -99,6 +101,8 @@ func (f *serveFlags) given() error {
 		return errors.New("--cache is empty: want auto, explicit or off")
 	case f.level == "":
 		return errors.New("--consistency is empty: want bounded, session or linearizable")
+	case f.pool == "":
+		return errors.New("--pool is empty: want transaction or session")
 	case f.feed == "":
 		return errors.New("--feed is empty: want auto or off")
 	case f.staleness == 0:

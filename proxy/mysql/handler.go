@@ -189,7 +189,18 @@ func (h *handler) Closed() {
 	h.up.arrived(h)
 	h.up.stay(h)
 	h.abandonFill()
+	h.leave()
 	h.abandonReplies()
+}
+
+// leave gives back a link on which the session leaves nothing but what its next
+// statement could have asked for. The core closes any other.
+func (h *handler) leave() {
+	idle := h.s.Link != nil && h.phase == phaseCommand && len(h.queue) == 0 && !h.concluding && !h.inTransaction()
+	if idle && h.hold&^soft == 0 && !h.owed.unsure() {
+		h.s.Link.Key = h.key
+		h.s.ReleaseLink()
+	}
 }
 
 // abandonFill gives up the fill of a command that was not sent yet.

@@ -10,7 +10,7 @@ import (
 func (h *handler) LinkLost(err error) {
 	// Also LAST_INSERT_ID() of an INSERT that has just been made: a wrong one would be
 	// written into other tables.
-	gone := h.inTransaction() && !h.between || h.hold&lasting != 0 || h.phase == phaseFile || h.owed.lastID
+	gone := h.inTransaction() && !h.between || h.hold&lasting != 0 || h.phase == phaseFile || h.owed.lastID || h.s.KeepsLink() != ""
 	pending, first, started := h.pendingReply()
 	h.losePast()
 	h.abandonReplies()

@@ -22,6 +22,7 @@ func (h *handler) ping() bool {
 }
 
 func (h *handler) quit() bool {
+	h.leave()
 	h.close()
 	return true
 }

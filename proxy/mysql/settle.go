@@ -279,6 +279,9 @@ func (h *handler) conclude() bool {
 	case h.owed.collation && h.hold&holdDiagnostics == 0:
 		h.internal("SELECT @@collation_connection", h.heardCollation)
 		return false
+	case h.hold&^soft == 0 && h.s.KeepsLink() != "":
+		h.s.Link.PinnedBy = h.s.KeepsLink()
+		return true
 	case h.hold != 0:
 		h.s.Link.PinnedBy = h.hold.String()
 		if h.hold&^soft == 0 {

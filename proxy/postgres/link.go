@@ -134,6 +134,9 @@ func (h *handler) tidy() {
 		return
 	}
 	if h.s.Link.PinnedBy = h.pinnedBy(); h.s.Link.PinnedBy == "" {
+		h.s.Link.PinnedBy = h.s.KeepsLink()
+	}
+	if h.s.Link.PinnedBy == "" {
 		h.release()
 	}
 }
