@@ -44,7 +44,7 @@ func TestParseCommand(t *testing.T) {
 		{"CREATE CACHE WITH (TTL 0 SECONDS) FROM SELECT 1", "expected a number above 0 at position 24 @24"},
 		{"CREATE CACHE WITH (TTL 5 HOURS) FROM SELECT 1", `syntax error at or near "HOURS" (position 26): expected SECONDS or MILLISECONDS @26`},
 		{"DROP CACHE", "syntax error at the end: expected the cache's name @11"},
-		{"SHOW FRESHET NONSENSE", `syntax error at or near "NONSENSE" (position 14): expected STATUS, TABLES or VERSION @14`},
+		{"SHOW FRESHET NONSENSE", `syntax error at or near "NONSENSE" (position 14): expected CONNECTIONS, LINKS, STATUS, TABLES or VERSION @14`},
 		{"SHOW PROXIED QUERIES LIMIT 99999999999", `syntax error at or near "99999999999" (position 28): expected a number of rows @28`},
 		{"SET freshet.cache = maybe", `"maybe" (position 21): expected on or off @21`},
 		{"SET freshet.nonsense = 1", `syntax error at or near "nonsense" (position 13): expected cache or consistency @13`},

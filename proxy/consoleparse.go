@@ -316,12 +316,16 @@ func (p *commandParser) showFreshet() (command, error) {
 		return showVersion{}, p.end()
 	case p.accept("TABLES"):
 		return showTables{}, p.end()
+	case p.accept("LINKS"):
+		return showLinks{}, p.end()
+	case p.accept("CONNECTIONS"):
+		return showConnections{}, p.end()
 	case p.starts(".", "CACHE"):
 		return showOptions{[]string{"cache"}, []string{"freshet.cache"}}, p.end()
 	case p.starts(".", "CONSISTENCY"):
 		return showOptions{[]string{"consistency"}, []string{"freshet.consistency"}}, p.end()
 	}
-	return nil, p.expected("STATUS, TABLES or VERSION")
+	return nil, p.expected("CONNECTIONS, LINKS, STATUS, TABLES or VERSION")
 }
 
 func (p *commandParser) explainCreate() (command, error) {

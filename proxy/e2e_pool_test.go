@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"strings"
@@ -71,4 +72,32 @@ func volatile(r *rig) string {
 		return "random()"
 	}
 	return "RAND()"
+}
+
+// TestShowLinks: who has a link, and why it is not given back; and who is
+// there.
+func TestShowLinks(t *testing.T) {
+	everywhere(t, func(t *testing.T, r *rig) {
+		pin, why := "SET @freshet_test = 1", "user variables"
+		if r.postgres() {
+			pin, why = "CREATE TEMPORARY TABLE freshet_test (a INT)", "temporary tables"
+		}
+		c := conn(t, r.open(t, ""))
+		mustExec(t, c, pin)
+		until(t, "the reason", func() (bool, string) {
+			got := ask(r.through, "SHOW FRESHET LINKS")
+			return strings.Contains(got, "|"+why+"|"), got
+		})
+		got := ask(c, "SHOW FRESHET CONNECTIONS")
+		if !strings.Contains(got, "|"+r.server.User+"|127.0.0.1:") || !strings.Contains(got, "|on|session|") {
+			t.Errorf("connections: %s", got)
+		}
+		if err := c.Raw(func(any) error { return driver.ErrBadConn }); !errors.Is(err, driver.ErrBadConn) { // hangs up
+			t.Fatal(err)
+		}
+		until(t, "the link is gone", func() (bool, string) {
+			got := ask(r.through, "SHOW FRESHET LINKS")
+			return !strings.Contains(got, why), got
+		})
+	})
 }

@@ -159,17 +159,11 @@ func (s *Server) drain(ctx context.Context, ended <-chan error) error {
 // sayGoodbye has every session that can close do so, and waits until the loops
 // have asked them. It tells whether some are left.
 func (s *Server) sayGoodbye(now bool) bool {
-	var asked sync.WaitGroup
-	for _, l := range s.allLoops() {
-		asked.Add(1)
-		l.post(func() {
-			defer asked.Done()
-			for _, sess := range l.sessions {
-				sess.Handler.Shutdown(now)
-			}
-		})
-	}
-	asked.Wait()
+	s.onLoops(func(l *Loop) {
+		for _, sess := range l.sessions {
+			sess.Handler.Shutdown(now)
+		}
+	})
 	return s.connections.Load() > 0
 }
 

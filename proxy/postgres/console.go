@@ -117,6 +117,19 @@ func (h *handler) consoleRun(u *found, text []byte) bool {
 	})
 }
 
+// commandRun is consoleRun for a session with temporary tables, which has nothing
+// else answered here.
+func (h *handler) commandRun(u *found, s *statement) bool {
+	text := u.parse.Text
+	switch {
+	case !u.hasParse && s == nil, u.hasParse && len(u.name) > 0 && s != nil:
+		return false // the server's error
+	case !u.hasParse:
+		text = s.text
+	}
+	return consoleKind(text) != notConsole && h.consoleRun(u, text)
+}
+
 // consoleLook answers a Parse and Describe of a command. Its columns are only
 // known by running it, which is done for those that change nothing.
 func (h *handler) consoleLook(u *found, kind consoleWord) (int, verdict) {

@@ -93,7 +93,7 @@ func (h *handler) look(u *found) (int, verdict) {
 		if len(u.name) > 0 && (s != nil || h.native) {
 			return 0, unitForward // the name is in use, or the link's
 		}
-		if kind := consoleKind(u.parse.Text); kind != notConsole && h.cacheable() {
+		if kind := consoleKind(u.parse.Text); kind != notConsole && h.quiet() {
 			return h.consoleLook(u, kind)
 		}
 		return h.lookAtText(u)

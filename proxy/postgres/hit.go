@@ -70,6 +70,8 @@ func (h *handler) run(u *found, s *statement) (int, verdict) {
 	switch {
 	case h.tx != pg.TxIdle && len(u.bind.Portal) > 0:
 		return 0, unitForward // named portals outlive a batch within a transaction
+	case h.state.temporary && h.quiet() && h.commandRun(u, s):
+		return u.size, unitDone
 	case !h.cacheable(), !u.hasParse && s != nil && h.otherSettings(s) && consoleKind(s.text) == notConsole:
 		return h.runForward(u, s)
 	case u.hasParse && len(u.name) > 0 && (s != nil || h.native):
