@@ -76,6 +76,7 @@ type Config struct {
 	MaxLinks       int // to each upstream, for all loops together
 	MaxConnections int
 	LinkWait       time.Duration
+	TLS            TLSConfig // towards clients
 }
 
 // minStore is the least that one upstream's store can be.
@@ -84,7 +85,7 @@ const minStore = 8 << 20
 // Validate fills defaults and refuses what makes no sense. To validate again
 // changes nothing.
 func (c *Config) Validate() error {
-	for _, check := range []func() error{c.choices, c.addresses, c.numbers, c.limits} {
+	for _, check := range []func() error{c.choices, c.addresses, c.TLS.validate, c.numbers, c.limits} {
 		if err := check(); err != nil {
 			return err
 		}

@@ -38,6 +38,7 @@ func (showStatus) run(_ context.Context, c *console) (*Result, error) {
 	add("loops", "%d", c.server.config.Loops)
 	add("pool", "%s", u.pool)
 	add("connections", "%d", c.server.connections.Load())
+	add("tls", "%s", c.server.tlsStatus())
 	idle, busy, opened := u.links(c.server)
 	add("links_idle", "%d", idle)
 	add("links_busy", "%d", busy)

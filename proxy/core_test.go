@@ -80,6 +80,13 @@ func (h *pipeHandler) Shutdown(bool)  { h.s.Close() }
 // each connection.
 func startCore(t *testing.T, c Config, p *pipe, serve func(net.Conn)) (*Server, string) {
 	t.Helper()
+	return startCoreWith(t, c, p, p, serve, nil)
+}
+
+// startCoreWith is startCore for a protocol over pipe; change may prepare the
+// server.
+func startCoreWith(t *testing.T, c Config, protocol Protocol, p *pipe, serve func(net.Conn), change func(*Server)) (*Server, string) {
+	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -102,8 +109,11 @@ func startCore(t *testing.T, c Config, p *pipe, serve func(net.Conn)) (*Server, 
 	if c.MaxConnections == 0 {
 		c.MaxConnections = 100
 	}
-	s := &Server{config: c, log: slog.New(slog.DiscardHandler), sessions: map[uint64]*Session{}}
-	u := &Upstream{Protocol: p, Listen: address, log: s.log, ConnectTimeout: 5 * time.Second, linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}, mode: CacheOff}
+	s := &Server{config: c, log: slog.New(slog.DiscardHandler), sessions: map[uint64]*Session{}, handshakes: newHandshakes(maxHandshakes)}
+	if change != nil {
+		change(s)
+	}
+	u := &Upstream{Protocol: protocol, Listen: address, log: s.log, ConnectTimeout: 5 * time.Second, linkWait: c.LinkWait, budget: budget{free: c.MaxLinks}, mode: CacheOff}
 	s.upstreams = []*Upstream{u}
 	s.engine = &engine{server: s, loops: map[gnet.EventLoop]*Loop{}, booted: make(chan gnet.Engine, 1)}
 	ended := make(chan error, 1)

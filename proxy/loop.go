@@ -32,6 +32,8 @@ type Loop struct {
 	touched  []*Session
 	buffers  [][]byte
 	key      []byte
+	// plain and sealed are scratch space for TLS.
+	plain, sealed []byte
 
 	stalled  map[*Socket]struct{}
 	retrying bool

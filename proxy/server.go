@@ -22,6 +22,9 @@ type Server struct {
 	gnet      gnet.Engine
 	started   time.Time
 	http      *httpServer
+	// certificates are those for clients that come; nil without TLS.
+	certificates atomic.Pointer[certificates]
+	handshakes   *handshakes
 
 	mu       sync.RWMutex
 	loops    []*Loop
@@ -43,7 +46,12 @@ func Open(ctx context.Context, c Config, protocols Protocols, log *slog.Logger) 
 	if err := writable(c.StoreDir); err != nil {
 		return nil, err
 	}
-	s := &Server{config: c, log: log, sessions: map[uint64]*Session{}, started: time.Now()}
+	s := &Server{config: c, log: log, sessions: map[uint64]*Session{}, started: time.Now(), handshakes: newHandshakes(maxHandshakes)}
+	certs, err := c.TLS.load()
+	if err != nil {
+		return nil, err
+	}
+	s.certificates.Store(certs)
 	for _, uc := range c.Upstreams {
 		u, err := s.openUpstream(ctx, uc, protocols)
 		if err != nil {

@@ -36,9 +36,10 @@ type Socket struct {
 	conn  gnet.Conn // nil while parked or not yet enrolled
 	fd    int       // where writes go; -1 once closed
 
-	held    []byte // read, not yet consumed
-	out     []byte // written in this event
-	backlog []byte // did not fit the kernel's buffer
+	tls     *secure // nil for a socket in clear
+	held    []byte  // read (in clear), not yet consumed
+	out     []byte  // written in this event (in clear)
+	backlog []byte  // did not fit the kernel's buffer
 
 	dirty, stalled         bool
 	closing, done          bool // closing: close once the backlog has drained
@@ -66,14 +67,22 @@ func (s *Socket) Write(b []byte) {
 // would else hear that its link is lost before it has noted what it awaits there.
 func (s *Socket) push() {
 	b := s.out
+	s.out = b[:0]
 	if s.done {
-		s.out = b[:0]
 		return
 	}
+	if s.tls != nil {
+		b = s.tls.seal(b)
+	}
+	s.send(b)
+}
+
+// send is push for bytes as they go over the line.
+func (s *Socket) send(b []byte) {
 	if len(s.backlog) == 0 {
 		n, err := writeSome(s.fd, b)
 		if err != nil {
-			s.out, s.closing = b[:0], true
+			s.closing = true
 			s.loop.post(func() { s.fail(err) })
 			return
 		}
@@ -83,7 +92,6 @@ func (s *Socket) push() {
 		s.backlog = append(s.backlog, b...)
 		s.loop.stall(s)
 	}
-	s.out = s.out[:0]
 }
 
 // drain tries the backlog again and tells whether it is gone.
@@ -147,6 +155,9 @@ func (s *Socket) finish(err error) {
 		return
 	}
 	s.done = true
+	if s.tls != nil {
+		s.tls.leave(err == nil && len(s.backlog) == 0 && (s.conn != nil || s.parked))
+	}
 	s.backlog, s.held = nil, nil
 	switch {
 	case s.conn != nil:
@@ -181,8 +192,21 @@ func (s *Socket) attach(c gnet.Conn) {
 	}
 }
 
-// consume offers the owner what is held and what is new.
+// consume takes what has come over the line.
 func (s *Socket) consume(in []byte) {
+	if s.tls != nil {
+		s.tls.consume(in)
+		return
+	}
+	s.offer(in)
+	if s.tls != nil { // begun meanwhile: what follows is its handshake
+		in, s.held = s.held, nil
+		s.tls.consume(in)
+	}
+}
+
+// offer offers the owner what is held and what is new.
+func (s *Socket) offer(in []byte) {
 	if len(s.held) > 0 {
 		// Not held while it is looked at: a link given back meanwhile is judged
 		// by what is left on it.
@@ -245,7 +269,11 @@ func (s *Socket) parkNow() {
 	}
 	c := s.conn
 	if rest, err := c.Next(-1); err == nil && len(rest) > 0 {
-		s.held = append(s.held, rest...)
+		if s.tls != nil {
+			s.tls.keep(rest)
+		} else {
+			s.held = append(s.held, rest...)
+		}
 	}
 	s.conn, s.fd, s.parked = nil, fd, true
 	s.loop.closeConn(c)
