@@ -96,6 +96,12 @@ func TestMistakes(t *testing.T) {
 		{serve("--feed-from", dsn, "--consistency", "linearizable"), 2, "linearizable cannot be had with --feed-from"},
 		{[]string{"check", "--upstream", dsn, "--feed-from", dsn, "--consistency", "linearizable"}, 2, "linearizable cannot be had with --feed-from"},
 		{[]string{"check", "--upstream", "postgres://app:hidden@h/d", "--feed-from", "postgres://app:hidden@h/e"}, 2, "database e: want the upstream's, d"},
+		{serve("--tls", "always"), 2, `--tls "always": want prefer, require or verify`},
+		{serve("--tls", "require"), 2, "--tls require: needs a certificate"},
+		{serve("--tls-ca", "ca.pem"), 2, "--tls-ca: needs a certificate"},
+		{serve("--tls-cert", "cert.pem"), 2, "--tls-cert and --tls-key go together"},
+		{serve("--tls-cert", "cert.pem", "--tls-key", "key.pem", "--tls", "verify"), 2, "--tls verify: needs --tls-ca"},
+		{serve("--tls-cert", "cert.pem", "--tls-key", "key.pem"), 1, "--tls-cert cert.pem, --tls-key key.pem: open cert.pem: no such file"},
 		{[]string{"check"}, 2, "give --upstream DSN"},
 		{serve("--store", "file:/proc/x"), 1, "want a folder that can be written"},
 		{serve(), 1, "upstream mysql://app@127.0.0.1:1/shop"},
@@ -186,6 +192,11 @@ func TestConfigFile(t *testing.T) {
 	cmd = program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")
 	cmd.Env = append(cmd.Env, "FRESHET_MAX_LINKS=-7")
 	if status, _, stderr := run(t, cmd); status != 2 || !strings.Contains(stderr, "--max-links -7") {
+		t.Errorf("from the environment: status %d and %q", status, stderr)
+	}
+	cmd = program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")
+	cmd.Env = append(cmd.Env, "FRESHET_TLS=require", "FRESHET_TLS_CERT=cert.pem", "FRESHET_TLS_KEY=key.pem")
+	if status, _, stderr := run(t, cmd); status != 1 || !strings.Contains(stderr, "--tls-cert cert.pem, --tls-key key.pem: open") {
 		t.Errorf("from the environment: status %d and %q", status, stderr)
 	}
 	cmd = program(t, "serve", "--upstream", "mysql://app@127.0.0.1:1/shop")

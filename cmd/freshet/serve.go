@@ -5,7 +5,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"os"
+	"os/signal"
 	"runtime"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,6 +30,9 @@ forwarded to the upstream.
 its change stream is to come from a replica, its --feed-from. Every flag is also
 a key of the --config file (YAML; upstreams is a list of dsn, listen and
 feed-from) and an environment variable: --max-staleness is FRESHET_MAX_STALENESS.
+
+With --tls-cert and --tls-key clients may speak TLS, from 1.2 on. SIGHUP reads the
+certificates again, for the clients that come from then on.
 
 SIGTERM and SIGINT let transactions end, for up to 10 seconds; a second one ends
 the process at once.`,
@@ -50,6 +56,9 @@ func serve(ctx context.Context, c proxy.Config, log *slog.Logger, out io.Writer)
 	if err := c.Validate(); err != nil {
 		return usageError{err}
 	}
+	hangups := make(chan os.Signal, 1) // from now on, or one that comes early would end the process
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
 	// A busy loop keeps its processor: the feed and the side connections get
 	// room beside the loops, or changes would wait for the scheduler's turn.
 	runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), c.Loops+2))
@@ -57,6 +66,7 @@ func serve(ctx context.Context, c proxy.Config, log *slog.Logger, out io.Writer)
 	if err != nil {
 		return err
 	}
+	go reloadOn(ctx, hangups, s, log)
 	return s.Serve(ctx, func() {
 		for _, line := range s.Listeners() {
 			fmt.Fprintln(out, "freshet:", line)
@@ -65,6 +75,20 @@ func serve(ctx context.Context, c proxy.Config, log *slog.Logger, out io.Writer)
 			fmt.Fprintf(out, "freshet: http://%s/health and /metrics\n", a)
 		}
 	})
+}
+
+// reloadOn has each hangup read again what may be read again, until ctx ends.
+func reloadOn(ctx context.Context, hangups <-chan os.Signal, s *proxy.Server, log *slog.Logger) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangups:
+		}
+		if err := s.Reload(); err != nil {
+			log.Error("not reloaded: what was read before stays", "cause", err)
+		}
+	}
 }
 
 const (

@@ -31,6 +31,7 @@ type serveFlags struct {
 	pool      string
 	links     int
 	clients   int
+	tls       proxy.TLSConfig
 	logLevel  string
 	logFormat string
 	misplaced error // a --feed-from that belongs to no upstream
@@ -54,6 +55,10 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.pool, "pool", "transaction", "when a connection to the upstream is given back: transaction, or session (when its client leaves)")
 	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream for the clients' statements")
 	fs.IntVar(&f.clients, "max-connections", 0, "client connections (default below the descriptor limit)")
+	fs.StringVar(&f.tls.Cert, "tls-cert", "", "PEM file with the certificate that clients are shown, and its chain (default no TLS)")
+	fs.StringVar(&f.tls.Key, "tls-key", "", "PEM file with the certificate's key")
+	fs.StringVar(&f.tls.CA, "tls-ca", "", "PEM file with the authorities that sign clients' certificates (default none is asked for)")
+	fs.StringVar((*string)(&f.tls.Mode), "tls", "", "prefer, require (no client without TLS) or verify (none without a certificate) (default prefer, with --tls-cert)")
 	fs.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
 	fs.StringVar(&f.logFormat, "log-format", "text", "text or json")
 }
@@ -89,7 +94,7 @@ func (f *serveFlags) config(cmd *cobra.Command) (proxy.Config, error) {
 		return proxy.Config{}, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
 	}
 	return proxy.Config{Upstreams: f.upstreams, Cache: proxy.CacheMode(f.cache), Memory: int64(f.memory), MaxStaleness: f.staleness,
-		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, Pool: proxy.PoolMode(f.pool), MaxLinks: f.links, MaxConnections: f.clients}, nil
+		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, Pool: proxy.PoolMode(f.pool), MaxLinks: f.links, MaxConnections: f.clients, TLS: f.tls}, nil
 }
 
 // given refuses values that the proxy would take for "not given".

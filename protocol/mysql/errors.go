@@ -45,6 +45,7 @@ const (
 	ErrNumMaxPreparedStmts     = 1461
 	ErrNumPluginIsNotLoaded    = 1524
 	ErrNumMalformedPacket      = 1835
+	ErrNumSecureTransport      = 3159
 )
 
 // sqlStates holds the states that differ from the general HY000.

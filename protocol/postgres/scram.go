@@ -12,8 +12,12 @@ import (
 	"github.com/xdg-go/stringprep"
 )
 
-// MechanismSCRAM is the one SASL mechanism offered; its -PLUS variant needs TLS.
-const MechanismSCRAM = "SCRAM-SHA-256"
+// The SASL mechanisms offered. The -PLUS variant binds the proof to the TLS
+// connection (RFC 5802, section 6), so it needs one.
+const (
+	MechanismSCRAM     = "SCRAM-SHA-256"
+	MechanismSCRAMPlus = "SCRAM-SHA-256-PLUS"
+)
 
 // scramIterations is the server's default (scram_iterations). It is paid once
 // for each Verifier here, and by each client for each login.
@@ -22,6 +26,15 @@ const scramIterations = 4096
 // ErrAuthFailed says that a client did not prove that it knows the password.
 // It does not say whether the user exists.
 var ErrAuthFailed = errors.New("postgres: password authentication failed")
+
+// Errors of channel binding (SQLSTATE 28000): somebody stands between the client
+// and the TLS connection that it believes to have.
+var (
+	// ErrBindingWithheld: the client could bind, but was told that we could not.
+	ErrBindingWithheld = errors.New("SCRAM channel binding negotiation error")
+	// ErrBindingDiffers: the client speaks TLS with another than us.
+	ErrBindingDiffers = errors.New("SCRAM channel binding check failed")
+)
 
 // A Verifier holds what a server keeps of one password (RFC 5802, section 3).
 // It is immutable and may be shared.
@@ -87,19 +100,45 @@ func hmacSHA256(key []byte, text string) []byte {
 type SCRAM struct {
 	verifier *Verifier
 	conv     *scram.ServerConversation
+	binds    bool
 }
 
-// Begin starts a login.
-func (v *Verifier) Begin() *SCRAM {
-	return &SCRAM{verifier: v, conv: v.server.NewConversation()}
+// Begin starts a login. endPoint is the TLS connection's tls-server-end-point
+// (RFC 5929, section 4); without one no channel binding is offered.
+func (v *Verifier) Begin(endPoint []byte) *SCRAM {
+	if len(endPoint) == 0 {
+		return &SCRAM{verifier: v, conv: v.server.NewConversation()}
+	}
+	binding := scram.ChannelBinding{Type: scram.ChannelBindingTLSServerEndpoint, Data: endPoint}
+	return &SCRAM{verifier: v, conv: v.server.NewConversationWithChannelBinding(binding), binds: true}
+}
+
+// Mechanisms are those to offer, the better one first.
+func (s *SCRAM) Mechanisms() []string {
+	if s.binds {
+		return []string{MechanismSCRAMPlus, MechanismSCRAM}
+	}
+	return []string{MechanismSCRAM}
 }
 
 // First takes the client's first message (RFC 5802, section 7) and returns
 // what AuthSASLContinue carries. An error is a violation of the protocol
-// (SQLSTATE 08P01), not a wrong password.
+// (SQLSTATE 08P01) or ErrBindingWithheld, not a wrong password.
 func (s *SCRAM) First(m *SASLInitialResponse) ([]byte, error) {
-	if string(m.Mechanism) != MechanismSCRAM {
+	plus := string(m.Mechanism) == MechanismSCRAMPlus
+	if string(m.Mechanism) != MechanismSCRAM && (!plus || !s.binds) {
 		return nil, &MalformedError{Type: TypePassword, Reason: "client selected an invalid SASL authentication mechanism"}
+	}
+	// The flag says what the client does about binding: p, does; y, could; n, cannot.
+	flag := byte(0)
+	if len(m.Data) > 0 {
+		flag = m.Data[0]
+	}
+	switch {
+	case plus != (flag == 'p'):
+		return nil, &MalformedError{Type: TypePassword, Reason: "malformed SCRAM message"}
+	case s.binds && flag == 'y':
+		return nil, ErrBindingWithheld
 	}
 	reply, err := s.conv.Step(string(m.Data))
 	if err != nil {
@@ -112,9 +151,12 @@ func (s *SCRAM) First(m *SASLInitialResponse) ([]byte, error) {
 }
 
 // Final takes the client's proof and returns what AuthSASLFinal carries, or
-// ErrAuthFailed.
+// ErrAuthFailed or ErrBindingDiffers.
 func (s *SCRAM) Final(m *SASLResponse) ([]byte, error) {
 	reply, err := s.conv.Step(string(m.Data))
+	if err != nil && reply == scram.ErrChannelBindingsDontMatch {
+		return nil, ErrBindingDiffers
+	}
 	if err != nil || !s.conv.Valid() || s.verifier.mock {
 		return nil, ErrAuthFailed
 	}

@@ -21,7 +21,7 @@ func login(t *testing.T, v *Verifier, password string) error {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := v.Begin()
+	s := v.Begin(nil)
 	reply, err := s.First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAM), Data: []byte(first)})
 	if err != nil {
 		return err
@@ -64,7 +64,7 @@ func TestMockVerifier(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	salt := func(v *Verifier) string {
-		reply, err := v.Begin().First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAM), Data: []byte("n,,n=,r=abc")})
+		reply, err := v.Begin(nil).First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAM), Data: []byte("n,,n=,r=abc")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,13 +98,66 @@ func TestSCRAMFirstMessages(t *testing.T) {
 		strings.Repeat(",", 10000):           false,
 		"n,,n=" + strings.Repeat("=", 10000): false,
 	} {
-		_, err := v.Begin().First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAM), Data: []byte(data)})
+		_, err := v.Begin(nil).First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAM), Data: []byte(data)})
 		if (err == nil) != ok {
 			t.Errorf("%.40q: %v", data, err)
 		}
 	}
-	if _, err := v.Begin().First(&SASLInitialResponse{Mechanism: []byte("SCRAM-SHA-1"), Data: []byte("n,,n=,r=abc")}); err == nil {
+	if _, err := v.Begin(nil).First(&SASLInitialResponse{Mechanism: []byte("SCRAM-SHA-1"), Data: []byte("n,,n=,r=abc")}); err == nil {
 		t.Error("another mechanism was accepted")
+	}
+}
+
+// Under TLS: who binds must say so by mechanism and flag alike, who could bind but
+// was told that we cannot is warned, and what is bound must be our connection.
+func TestSCRAMBinding(t *testing.T) {
+	v, err := NewVerifier("secret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ours := []byte("0123456789abcdef0123456789abcdef")
+	for _, c := range []struct {
+		mechanism, data string
+		want            error // nil: let on; anything else than ErrBindingWithheld: malformed
+	}{
+		{MechanismSCRAM, "n,,n=,r=abc", nil},
+		{MechanismSCRAMPlus, "p=tls-server-end-point,,n=,r=abc", nil},
+		{MechanismSCRAM, "y,,n=,r=abc", ErrBindingWithheld},
+		{MechanismSCRAM, "p=tls-server-end-point,,n=,r=abc", errors.ErrUnsupported},
+		{MechanismSCRAMPlus, "n,,n=,r=abc", errors.ErrUnsupported},
+		{MechanismSCRAMPlus, "y,,n=,r=abc", errors.ErrUnsupported},
+		{MechanismSCRAMPlus, "p=tls-unique,,n=,r=abc", errors.ErrUnsupported},
+		{MechanismSCRAMPlus, "p=,,n=,r=abc", errors.ErrUnsupported},
+		{MechanismSCRAMPlus, "", errors.ErrUnsupported},
+	} {
+		_, err := v.Begin(ours).First(&SASLInitialResponse{Mechanism: []byte(c.mechanism), Data: []byte(c.data)})
+		var malformed *MalformedError
+		if c.want == nil && err != nil || c.want == ErrBindingWithheld && !errors.Is(err, c.want) || c.want == errors.ErrUnsupported && !errors.As(err, &malformed) {
+			t.Errorf("%s %q: %v", c.mechanism, c.data, err)
+		}
+	}
+	for theirs, want := range map[string]error{string(ours): nil, "another": ErrBindingDiffers} {
+		client, err := scram.SHA256.NewClient("", "secret", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		conv := client.NewConversationWithChannelBinding(scram.ChannelBinding{Type: scram.ChannelBindingTLSServerEndpoint, Data: []byte(theirs)})
+		first, err := conv.Step("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := v.Begin(ours)
+		reply, err := s.First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAMPlus), Data: []byte(first)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := conv.Step(string(reply))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Final(&SASLResponse{Data: []byte(proof)}); !errors.Is(err, want) {
+			t.Errorf("bound to %s: %v", theirs, err)
+		}
 	}
 }
 
@@ -128,7 +181,7 @@ func FuzzSCRAM(f *testing.F) {
 	}
 	f.Add([]byte("n,,n=,r=abc"), []byte("c=biws,r=abc,p=AAAA"))
 	f.Fuzz(func(t *testing.T, first, final []byte) {
-		s := v.Begin()
+		s := v.Begin(nil)
 		if _, err := s.First(&SASLInitialResponse{Mechanism: []byte(MechanismSCRAM), Data: first}); err != nil {
 			return
 		}

@@ -7,6 +7,7 @@ import (
 	"net"
 
 	wire "freshet/protocol/mysql"
+	"freshet/proxy"
 )
 
 // login is what is needed until the client is let in, and again for
@@ -51,8 +52,11 @@ func (h *handler) greet() {
 	g := h.up.greeting.Load()
 	h.login.newNonce()
 	h.login.plugin, h.login.offered = g.plugin, g.caps
+	if h.s.OffersTLS() {
+		h.login.offered |= wire.ClientSSL
+	}
 	hs := wire.Handshake{ServerVersion: g.version, ConnectionID: uint32(h.s.ID)&(idBit-1) | idBit, Nonce: h.login.nonce[:],
-		Capabilities: g.caps, Collation: g.collation, Status: initialStatus, Plugin: g.plugin}
+		Capabilities: h.login.offered, Collation: g.collation, Status: initialStatus, Plugin: g.plugin}
 	h.send(0, hs.Append(nil))
 }
 
@@ -71,8 +75,16 @@ func (h *handler) nextLogin(in []byte) int {
 		h.judge(m.Payload)
 		return n
 	}
+	if _, ssl := wire.IsSSLRequest(m.Payload); ssl && h.s.OffersTLS() {
+		// Whatever follows is TLS, so nothing in clear can slip in before it.
+		h.s.StartTLS("", func() {})
+		return n
+	} else if ssl {
+		h.badHandshake()
+		return n
+	}
 	r, err := wire.DecodeHandshakeResponse(m.Payload)
-	if _, ssl := wire.IsSSLRequest(m.Payload); err != nil || ssl {
+	if err != nil {
 		h.badHandshake()
 		return n
 	}
@@ -87,12 +99,16 @@ func (h *handler) badHandshake() {
 
 // respond takes the client's answer to the handshake.
 func (h *handler) respond(r *wire.HandshakeResponse) {
-	h.caps = r.Capabilities & h.login.offered
+	// TLS ends here: it makes no difference to a session or its links.
+	h.caps = r.Capabilities & h.login.offered &^ wire.ClientSSL
 	h.collation = r.Collation
 	if h.collation == 0 {
 		h.collation = uint16(h.up.greeting.Load().collation)
 	}
 	h.login.user, h.login.database = string(r.User), string(r.Database)
+	if !h.admitted() {
+		return
+	}
 	plugin := string(r.Plugin)
 	if !h.caps.Has(wire.ClientPluginAuth) {
 		// Such a client knows only this one, and no switch.
@@ -105,6 +121,22 @@ func (h *handler) respond(r *wire.HandshakeResponse) {
 		return
 	}
 	h.switchPlugin()
+}
+
+// admitted holds the client to --tls. One in clear is told why in MySQL's words
+// (MariaDB has none, and says that access is denied), before its password is
+// looked at; one without a certificate is told what the servers tell a user that
+// was created with REQUIRE X509.
+func (h *handler) admitted() bool {
+	switch h.s.Admission() {
+	case proxy.LacksTLS:
+		h.fatal(h.login.seq, wire.NewError(wire.ErrNumSecureTransport, "Connections using insecure transport are prohibited while --require_secure_transport=ON."))
+		return false
+	case proxy.LacksCertificate:
+		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.host(), true))
+		return false
+	}
+	return true
 }
 
 // switchPlugin asks the client to answer by our plugin.

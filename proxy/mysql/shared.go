@@ -114,7 +114,8 @@ func (sh *shared) learn(key string, b *base) *base {
 }
 
 // offered are the capabilities that a session can keep up; the upstream's own
-// are cut to them. Compression and TLS end at the proxy and are not there yet.
+// are cut to them. TLS ends at the proxy, which offers it by itself (login.go);
+// compression would, and is not there yet.
 const offered = wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLongFlag | wire.ClientConnectWithDB |
 	wire.ClientNoSchema | wire.ClientODBC | wire.ClientLocalFiles | wire.ClientIgnoreSpace | wire.ClientProtocol41 |
 	wire.ClientInteractive | wire.ClientIgnoreSigpipe | wire.ClientTransactions | wire.ClientReserved |

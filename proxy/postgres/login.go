@@ -6,7 +6,7 @@ import (
 	pg "freshet/protocol/postgres"
 )
 
-// askProof starts SCRAM-SHA-256. An unknown user goes through the same steps
+// askProof starts SCRAM-SHA-256, which over TLS may be bound to the connection. An unknown user goes through the same steps
 // as a known one. When the DSN has no password, the upstream asks its user for
 // none, and neither do we.
 func (h *handler) askProof(user string) {
@@ -23,8 +23,8 @@ func (h *handler) askProof(user string) {
 		h.loggedIn(nil)
 		return
 	}
-	h.login = verifier.Begin()
-	ask := pg.Authentication{Kind: pg.AuthSASL, Data: pg.AppendMechanisms(nil, pg.MechanismSCRAM)}
+	h.login = verifier.Begin(h.s.ChannelBinding())
+	ask := pg.Authentication{Kind: pg.AuthSASL, Data: pg.AppendMechanisms(nil, h.login.Mechanisms()...)}
 	h.s.Write(ask.Append(nil))
 	h.stage = stageLogin
 }
@@ -58,7 +58,11 @@ func (h *handler) loginMessage(body []byte) {
 		return
 	}
 	final, err := h.login.Final(&pg.SASLResponse{Data: body})
-	if err != nil {
+	switch {
+	case errors.Is(err, pg.ErrBindingDiffers):
+		h.fatal("28000", err.Error())
+		return
+	case err != nil:
 		h.fatal("28P01", `password authentication failed for user "`+h.s.User+`"`)
 		return
 	}
@@ -74,6 +78,10 @@ func (h *handler) saslFirst(body []byte) {
 	var reply []byte
 	if err == nil {
 		reply, err = h.login.First(&first)
+	}
+	if errors.Is(err, pg.ErrBindingWithheld) {
+		h.fatal("28000", err.Error())
+		return
 	}
 	if err != nil {
 		h.s.Malformed()

@@ -13,14 +13,14 @@ import (
 // upstream.
 const newestProtocol = pg.ProtocolVersion32
 
-// maxEncryptionRequests: GSSAPI, then TLS, each refused once.
-const maxEncryptionRequests = 2
-
 // startupData takes the packets before the session: requests for encryption,
 // for another session's end, or the startup message.
 func (h *handler) startupData(in []byte) int {
+	if h.startsDirectly(in) {
+		return 0
+	}
 	n := 0
-	for h.stage == stageStartup {
+	for h.stage == stageStartup && !h.s.Blocked {
 		body, size, err := pg.NextStartup(in[n:])
 		if err != nil {
 			h.s.Malformed()
@@ -31,7 +31,7 @@ func (h *handler) startupData(in []byte) int {
 			return n
 		}
 		n += size
-		h.startupPacket(body)
+		h.startupPacket(body, len(in)-n)
 	}
 	if h.stage == stageLogin {
 		n += h.loginData(in[n:])
@@ -39,7 +39,8 @@ func (h *handler) startupData(in []byte) int {
 	return n
 }
 
-func (h *handler) startupPacket(body []byte) {
+// startupPacket takes one packet; more bytes have come after it.
+func (h *handler) startupPacket(body []byte, more int) {
 	kind, err := pg.KindOfStartup(body)
 	if err != nil {
 		h.s.Malformed()
@@ -48,12 +49,7 @@ func (h *handler) startupPacket(body []byte) {
 	}
 	switch kind {
 	case pg.StartupSSL, pg.StartupGSSENC:
-		h.asked++
-		if h.asked > maxEncryptionRequests {
-			h.fatal("08P01", "unsupported frontend protocol")
-			return
-		}
-		h.s.Write([]byte{'N'})
+		h.encryption(kind, more)
 	case pg.StartupCancel:
 		h.cancelRequest(body)
 	case pg.StartupSession:
@@ -92,7 +88,9 @@ func (h *handler) begin(body []byte) {
 	var parameters map[string]string
 	h.database, parameters = splitKey(h.poolKey)
 	h.passthrough = replicates(parameters)
-	h.askProof(user)
+	if h.admitted() {
+		h.askProof(user)
+	}
 }
 
 // makeKey makes what the client must show to cancel: the process id is the
