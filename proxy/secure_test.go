@@ -93,6 +93,45 @@ func (d dribble) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// lazy is a line that sends what was written when it is next read from.
+type lazy struct {
+	net.Conn
+	late []byte
+}
+
+func (l *lazy) Write(b []byte) (int, error) {
+	l.late = append(l.late, b...)
+	return len(b), nil
+}
+
+func (l *lazy) Read(b []byte) (int, error) {
+	if len(l.late) > 0 {
+		if _, err := l.Conn.Write(l.late); err != nil {
+			return 0, err
+		}
+		l.late = nil
+	}
+	return l.Conn.Read(b)
+}
+
+// What comes together with the handshake's end is not forgotten: crypto/tls reads
+// ahead, and nothing more may come.
+func TestTLSEarlyBytes(t *testing.T) {
+	_, address, ca := secureCore(t, oneLoop, echo, nil)
+	for _, size := range []int{1, 100, 10_000, 100_000} {
+		c := tls.Client(&lazy{Conn: asked(t, address)}, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", MinVersion: tls.VersionTLS13})
+		if err := c.Handshake(); err != nil {
+			t.Fatal(err)
+		}
+		early := bytes.Repeat([]byte("e"), size)
+		if _, err := c.Write(early); err != nil {
+			t.Fatal(err)
+		}
+		wantRead(t, c, "hello")
+		wantRead(t, c, string(early))
+	}
+}
+
 var oneLoop = Config{Loops: 1, MaxLinks: 4, LinkWait: 5 * time.Second}
 
 func TestTLSBothWays(t *testing.T) {
@@ -144,16 +183,38 @@ func exchange(t *testing.T, c net.Conn, short bool) {
 	}
 }
 
+// recorded is a line that remembers what came.
+type recorded struct {
+	net.Conn
+	came bytes.Buffer
+}
+
+func (r *recorded) Read(b []byte) (int, error) {
+	n, err := r.Conn.Read(b)
+	r.came.Write(b[:n])
+	return n, err
+}
+
 // The end is told as TLS wants it, so that it is no truncation.
 func TestTLSGoodbye(t *testing.T) {
 	s, address, ca := secureCore(t, oneLoop, echo, nil)
-	c := secured(t, asked(t, address), ca, 0)
+	// Under 1.2 a record's type can be seen.
+	line := &recorded{Conn: asked(t, address)}
+	c := secured(t, line, ca, tls.VersionTLS12)
+	line.came.Reset()
 	s.FindSession(1).Post(func() {
 		s.FindSession(1).Write([]byte("bye"))
 		s.FindSession(1).Close()
 	})
 	if got, err := io.ReadAll(c); err != nil || string(got) != "bye" {
 		t.Fatalf("got %q, %v", got, err)
+	}
+	last := byte(0)
+	for records := line.came.Bytes(); len(records) > 5; records = records[5+int(records[3])<<8+int(records[4]):] {
+		last = records[0]
+	}
+	if last != 21 {
+		t.Errorf("the last record is of type %d, want an alert, 21", last)
 	}
 	// The other way round: the client's goodbye ends the session.
 	c = secured(t, asked(t, address), ca, 0)
@@ -197,13 +258,21 @@ func TestTLSGarbage(t *testing.T) {
 	if _, err := io.ReadAll(c); err == nil || !bytes.Contains([]byte(err.Error()), []byte("bad record MAC")) {
 		t.Errorf("a forged record ends with %v", err)
 	}
-	// A flood instead of a handshake: the record never ends, so nothing is read of it.
-	raw = asked(t, address)
-	if err := flood(raw, 8<<20); err == nil {
-		_, err = io.ReadAll(raw)
-		t.Logf("the flood ended with %v", err)
-	}
 	awaitSessions(t, s, 0)
+}
+
+// A client whose handshake has not begun can send only so much.
+func TestTLSFloodBeforeHandshake(t *testing.T) {
+	s, address, _ := secureCore(t, oneLoop, echo, func(s *Server) { s.handshakes.most = 1 })
+	first := asked(t, address) // and says nothing
+	raw := asked(t, address)
+	if err := flood(raw, 16<<20); err == nil {
+		if _, err = io.ReadAll(raw); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("the flood was taken")
+		}
+	}
+	awaitSessions(t, s, 1)
+	first.Close()
 }
 
 // Half a handshake ends by itself; a bounded number runs at once; and silent ones
@@ -252,7 +321,7 @@ func TestTLSHandshakeTime(t *testing.T) {
 	}
 	awaitSessions(t, s, 0)
 	// One that the client gives up leaves nothing behind.
-	s, address, _ = secureCore(t, oneLoop, echo, nil)
+	s, address, _ = secureCore(t, oneLoop, echo, func(s *Server) { s.handshakes.time = time.Hour })
 	asked(t, address).Close()
 	awaitSessions(t, s, 0)
 	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {

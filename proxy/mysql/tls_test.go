@@ -51,7 +51,8 @@ func trusting(ca *pki.Authority) *tls.Config {
 func TestTLS(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *upstream.Server) {
 		ca := pki.New(t)
-		db := overTLS(t, s, serve(t, s, withTLS(ca, "")), trusting(ca))
+		address := serve(t, s, withTLS(ca, ""))
+		db := overTLS(t, s, address, trusting(ca))
 		exec := func(text string, args ...any) {
 			t.Helper()
 			if _, err := db.Exec(text, args...); err != nil {
@@ -61,51 +62,63 @@ func TestTLS(t *testing.T) {
 		exec("DROP TABLE IF EXISTS tls_client")
 		exec("CREATE TABLE tls_client (id INT PRIMARY KEY, v VARCHAR(20))")
 		exec("INSERT INTO tls_client VALUES (1, 'one'), (2, 'two')")
-		for _, read := range []func() (string, error){
-			func() (v string, err error) {
-				err = db.QueryRow("SELECT v FROM tls_client WHERE id = 1").Scan(&v)
-				return v, err
-			},
-			func() (v string, err error) {
-				err = db.QueryRow("SELECT v FROM tls_client WHERE id = ?", 1).Scan(&v)
-				return v, err
-			},
-		} {
-			destination := ""
-			for begun := time.Now(); !strings.HasPrefix(destination, "cache"); time.Sleep(5 * time.Millisecond) {
-				if v, err := read(); v != "one" || err != nil {
-					t.Fatal(v, err)
-				}
-				var reason string
-				if err := db.QueryRow("EXPLAIN LAST STATEMENT").Scan(&destination, &reason); err != nil {
-					t.Fatal(err)
-				}
-				if time.Since(begun) > patience {
-					t.Fatalf("no hit: %s (%s)", destination, reason)
-				}
-			}
+		hitsUnderTLS(t, db, "SELECT v FROM tls_client WHERE id = 1")
+		hitsUnderTLS(t, db, "SELECT v FROM tls_client WHERE id = ?", 1)
+		// TLS is no part of what makes answers differ.
+		var v, destination, reason string
+		clear := overTLS(t, s, address, nil)
+		if err := clear.QueryRow("SELECT v FROM tls_client WHERE id = 1").Scan(&v); err != nil || v != "one" {
+			t.Fatal(v, err)
 		}
-		const large = 20 << 20
-		var n int
-		if err := db.QueryRow("SELECT LENGTH(?)", strings.Repeat("x", 3<<20)).Scan(&n); err != nil || n != 3<<20 {
-			t.Errorf("a long parameter: %d, %v", n, err)
+		if err := clear.QueryRow("EXPLAIN LAST STATEMENT").Scan(&destination, &reason); err != nil || !strings.HasPrefix(destination, "cache") {
+			t.Errorf("in clear, the answer came from %s (%s), %v", destination, reason, err)
 		}
-		rows, err := db.Query(fmt.Sprintf("SELECT REPEAT('abcdefgh', %d) UNION ALL SELECT REPEAT('abcdefgh', %d) UNION ALL SELECT REPEAT('abcdefgh', %d)", large/64, large/64, large/64))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var v string
-			if err := rows.Scan(&v); err != nil || v != strings.Repeat("abcdefgh", large/64) {
-				t.Errorf("a long value: %d bytes, %v", len(v), err)
-			}
-		}
-		if err := rows.Err(); err != nil {
-			t.Error(err)
-		}
+		longUnderTLS(t, db)
 		exec("DROP TABLE tls_client")
 	})
+}
+
+// hitsUnderTLS repeats a read, whose answer is one, until it is served from memory.
+func hitsUnderTLS(t *testing.T, db *sql.DB, text string, args ...any) {
+	t.Helper()
+	destination := ""
+	for begun := time.Now(); !strings.HasPrefix(destination, "cache"); time.Sleep(5 * time.Millisecond) {
+		var v, reason string
+		if err := db.QueryRow(text, args...).Scan(&v); v != "one" || err != nil {
+			t.Fatal(v, err)
+		}
+		if err := db.QueryRow("EXPLAIN LAST STATEMENT").Scan(&destination, &reason); err != nil {
+			t.Fatal(err)
+		}
+		if time.Since(begun) > patience {
+			t.Fatalf("no hit of %s: %s (%s)", text, destination, reason)
+		}
+	}
+}
+
+// longUnderTLS sends and wants values of many records.
+func longUnderTLS(t *testing.T, db *sql.DB) {
+	t.Helper()
+	var n int
+	if err := db.QueryRow("SELECT LENGTH(?)", strings.Repeat("x", 3<<20)).Scan(&n); err != nil || n != 3<<20 {
+		t.Errorf("a long parameter: %d, %v", n, err)
+	}
+	const each = 800_000 // of 8 bytes; the servers' max_allowed_packet is 16 MiB
+	rows, err := db.Query(fmt.Sprintf("SELECT REPEAT('abcdefgh', %[1]d) UNION ALL SELECT REPEAT('abcdefgh', %[1]d) UNION ALL SELECT REPEAT('abcdefgh', %[1]d)", each))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var v string
+		if err := rows.Scan(&v); err != nil || v != strings.Repeat("abcdefgh", each) {
+			t.Errorf("a long value: %d bytes, %v", len(v), err)
+		}
+		n++
+	}
+	if err := rows.Err(); err != nil || n != 3<<20+3 {
+		t.Error("long values: ", err)
+	}
 }
 
 // Each mode lets in whom it says, and tells the others why in the server's words.

@@ -153,81 +153,99 @@ func TestTLSModes(t *testing.T) {
 // sslRequest asks for TLS, as users of PostgreSQL do before anything else.
 var sslRequest = words(8, 80877103)
 
-// Without a certificate TLS is refused; and whatever comes before a handshake is
-// never taken for what comes under it.
-func TestTLSRequests(t *testing.T) {
-	ca := pki.New(t)
-	r := newRig(t, withTLS(ca.Sign("server"), ""))
-	startup, err := (&pgproto3.StartupMessage{ProtocolVersion: 3 << 16, Parameters: map[string]string{"user": r.server.User}}).Encode(nil)
+// secured is the client's side of a handshake.
+func secured(t *testing.T, c net.Conn, ca *pki.Authority, protocols ...string) (*tls.Conn, error) {
+	t.Helper()
+	s := tls.Client(c, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", NextProtos: protocols})
+	return s, s.Handshake()
+}
+
+// answered reads the answer to requests for encryption.
+func answered(t *testing.T, c net.Conn, want string) net.Conn {
+	t.Helper()
+	got := make([]byte, len(want))
+	if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
+		t.Fatalf("answered %q, %v", got, err)
+	}
+	return c
+}
+
+// told reads a message.
+func told(t *testing.T, c net.Conn, want string) {
+	t.Helper()
+	m, err := pgproto3.NewFrontend(c, c).Receive()
+	got := fmt.Sprint(err)
+	if err == nil {
+		got = show(m)
+	}
+	if !strings.Contains(got, want) {
+		t.Errorf("told %s, want %s", got, want)
+	}
+}
+
+func startupOf(t *testing.T, user string) []byte {
+	t.Helper()
+	b, err := (&pgproto3.StartupMessage{ProtocolVersion: 3 << 16, Parameters: map[string]string{"user": user}}).Encode(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := func(c net.Conn) string {
-		t.Helper()
-		m, err := pgproto3.NewFrontend(c, c).Receive()
-		if err != nil {
-			return err.Error()
-		}
-		return show(m)
-	}
-	told := func(c net.Conn, want string) {
-		t.Helper()
-		if got := first(c); !strings.Contains(got, want) {
-			t.Errorf("told %s, want %s", got, want)
-		}
-	}
-	// In one piece, so that the second message is there when the first is read.
-	told(r.dial(t, append(bytes.Clone(sslRequest), startup...)), "received unencrypted data after SSL request")
+	return b
+}
 
-	secured := func(c net.Conn, protocols ...string) *tls.Conn {
-		t.Helper()
-		s := tls.Client(c, &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", NextProtos: protocols})
-		if err := s.Handshake(); err != nil {
-			t.Fatal(err)
-		}
-		return s
-	}
-	answered := func(c net.Conn, want string) net.Conn {
-		t.Helper()
-		got := make([]byte, len(want))
-		if _, err := io.ReadFull(c, got); err != nil || string(got) != want {
-			t.Fatalf("answered %q, %v", got, err)
-		}
-		return c
-	}
+// Whatever comes before a handshake is never taken for what comes under it, and
+// what was settled before it is not asked for again.
+func TestTLSRequests(t *testing.T) {
+	ca := pki.New(t)
+	r := newRig(t, withTLS(ca.Sign("server"), ""))
+	startup := startupOf(t, r.server.User)
+	// In one piece, so that the second message is there when the first is read.
+	told(t, r.dial(t, append(bytes.Clone(sslRequest), startup...)), "received unencrypted data after SSL request")
 	// GSSAPI is refused before TLS, and nothing may be asked for again under it.
-	c := answered(r.dial(t, words(8, 80877104)), "N")
+	c := answered(t, r.dial(t, words(8, 80877104)), "N")
 	if _, err := c.Write(sslRequest); err != nil {
 		t.Fatal(err)
 	}
-	s := secured(answered(c, "S"))
+	s, err := secured(t, answered(t, c, "S"), ca)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Write(sslRequest); err != nil {
 		t.Fatal(err)
 	}
-	told(s, "unsupported frontend protocol")
-	// Direct: with ALPN it goes on, without or with another it does not.
-	s = secured(r.dial(t), "postgresql")
-	if _, err := s.Write(startup); err != nil {
-		t.Fatal(err)
-	}
-	told(s, "AuthenticationSASL")
-	told(secured(r.dial(t)), "without ALPN")
-	err = tls.Client(r.dial(t), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", NextProtos: []string{"h2"}}).Handshake()
-	if err == nil || !strings.Contains(err.Error(), "no application protocol") {
-		t.Error("another protocol: ", err)
-	}
+	told(t, s, "unsupported frontend protocol")
 	// Garbage in the place of a handshake.
-	c = answered(r.dial(t, sslRequest), "S")
+	c = answered(t, r.dial(t, sslRequest), "S")
 	if _, err := c.Write(startup); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := io.ReadAll(c); err != nil || len(got) > 0 && got[0] != 21 {
 		t.Errorf("garbage is answered %q, %v", got, err)
 	}
-	// No certificate: refused, direct TLS too.
+}
+
+// A client that begins with TLS must name the protocol, and no other.
+func TestTLSDirect(t *testing.T) {
+	ca := pki.New(t)
+	r := newRig(t, withTLS(ca.Sign("server"), ""))
+	s, err := secured(t, r.dial(t), ca, "postgresql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Write(startupOf(t, r.server.User)); err != nil {
+		t.Fatal(err)
+	}
+	told(t, s, "AuthenticationSASL")
+	if s, err = secured(t, r.dial(t), ca); err != nil {
+		t.Fatal(err)
+	}
+	told(t, s, "without ALPN")
+	if _, err = secured(t, r.dial(t), ca, "h2"); err == nil || !strings.Contains(err.Error(), "no application protocol") {
+		t.Error("another protocol: ", err)
+	}
+	// Without a certificate there is neither way.
 	off := newRig(t, proxy.Config{})
-	answered(off.dial(t, sslRequest), "N")
-	if err := tls.Client(off.dial(t), &tls.Config{RootCAs: ca.Pool, ServerName: "localhost", NextProtos: []string{"postgresql"}}).Handshake(); err == nil {
+	answered(t, off.dial(t, sslRequest), "N")
+	if _, err := secured(t, off.dial(t), ca, "postgresql"); err == nil {
 		t.Error("TLS without a certificate")
 	}
 }
