@@ -121,20 +121,6 @@ func (c *certificates) forClient(application string) *tls.Config {
 	return config
 }
 
-// Reload reads the certificates again: clients that come from now on are shown
-// the new ones, connections go on. After an error the old ones stay.
-func (s *Server) Reload() error {
-	c, err := s.config.TLS.load()
-	if err != nil {
-		return err
-	}
-	s.certificates.Store(c)
-	if c != nil {
-		s.log.Info("certificates reloaded", "file", s.config.TLS.Cert, "expires", c.expires)
-	}
-	return nil
-}
-
 // tlsStatus describes the clients' side for SHOW FRESHET STATUS.
 func (s *Server) tlsStatus() string {
 	c := s.certificates.Load()

@@ -77,6 +77,7 @@ type Config struct {
 	MaxConnections int
 	LinkWait       time.Duration
 	TLS            TLSConfig // towards clients
+	Users          string    // path of the file with users beside the DSN's, "" for none
 }
 
 // minStore is the least that one upstream's store can be.

@@ -68,6 +68,9 @@ func (s *Session) Console(text []byte, scope planner.Scope, done func(*Result)) 
 			s.wake(func() { done(r) })
 		})
 	}
+	if err == nil && !forEveryone(cmd) && !s.IsAdmin() {
+		err = &ConsoleError{Code: ErrDenied, Message: "freshet: user " + s.User + " is no admin (see --users)"}
+	}
 	if err != nil {
 		finish(failed(err))
 		return true
@@ -103,6 +106,15 @@ type console struct {
 	last     Last
 	level    Level
 	cacheOff bool
+}
+
+// forEveryone tells whether a command speaks of nothing but the user's own session.
+func forEveryone(cmd command) bool {
+	switch cmd.(type) {
+	case showVersion, explainLast, showOptions, setOption:
+		return true
+	}
+	return false
 }
 
 // command is a parsed console command.

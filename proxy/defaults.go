@@ -24,8 +24,10 @@ const (
 )
 
 const (
-	mysqlDefaults    = "SHOW GLOBAL VARIABLES"
-	postgresDefaults = `SELECT name, setting FROM pg_settings WHERE source NOT IN ('default','client','session','override') ORDER BY 1`
+	mysqlDefaults = "SHOW GLOBAL VARIABLES"
+	// The second half is what other users and databases begin with.
+	postgresDefaults = `SELECT name, setting FROM pg_settings WHERE source NOT IN ('default','client','session','override')
+		UNION ALL SELECT concat_ws(' ', 'of', setdatabase, setrole), setconfig::text FROM pg_db_role_setting ORDER BY 1`
 )
 
 // decisive are the variables of MySQL and MariaDB that answers depend on.

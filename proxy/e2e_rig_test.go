@@ -28,6 +28,7 @@ type rig struct {
 	direct  *sql.DB
 	through *sql.DB
 	stop    func() // begins the shutdown
+	freshet *proxy.Server
 }
 
 // everywhere runs one test body on every kind of server.
@@ -77,7 +78,7 @@ func newRig(t testing.TB, server *upstream.Server, c proxy.Config) *rig {
 		stop()
 		t.Fatal(err)
 	}
-	r := &rig{server: server, http: s.HTTPAddress(), direct: server.DB(t), stop: stop}
+	r := &rig{server: server, http: s.HTTPAddress(), direct: server.DB(t), stop: stop, freshet: s}
 	fields := strings.Fields(s.Listeners()[0])
 	r.listen = fields[1]
 	r.through = r.open(t, "")

@@ -25,6 +25,7 @@ type Server struct {
 	// certificates are those for clients that come; nil without TLS.
 	certificates atomic.Pointer[certificates]
 	handshakes   *handshakes
+	users        atomic.Pointer[users]
 
 	mu       sync.RWMutex
 	loops    []*Loop
@@ -52,12 +53,21 @@ func Open(ctx context.Context, c Config, protocols Protocols, log *slog.Logger) 
 		return nil, err
 	}
 	s.certificates.Store(certs)
+	all, err := loadUsers(c.Users)
+	if err != nil {
+		return nil, err
+	}
+	s.users.Store(&all)
 	for _, uc := range c.Upstreams {
 		u, err := s.openUpstream(ctx, uc, protocols)
 		if err != nil {
 			return nil, errors.Join(err, s.closeUpstreams())
 		}
+		u.users = &s.users
 		s.upstreams = append(s.upstreams, u)
+	}
+	if err := all.of(s.upstreams); err != nil {
+		return nil, errors.Join(err, s.closeUpstreams())
 	}
 	s.engine = &engine{server: s, loops: map[gnet.EventLoop]*Loop{}, booted: make(chan gnet.Engine, 1)}
 	return s, nil

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"freshet/cache"
@@ -29,7 +30,8 @@ type Session struct {
 	// CacheOff is SET freshet.cache = off.
 	CacheOff bool
 	saved    *options // what SET LOCAL freshet.… has changed, until the transaction ends
-	User     string
+	User     string   // see SetUser
+	owner    atomic.Pointer[string]
 
 	client  *Socket
 	lane    *lane

@@ -57,6 +57,8 @@ type Upstream struct {
 	generation   atomic.Uint64 // of the server's defaults, see defaults.go
 	lookNow      chan struct{} // has the defaults looked at at once
 	unseen       unseen
+	// users are the server's; they change with SIGHUP.
+	users *atomic.Pointer[users]
 	// proofLate is the ticket that was proven when a session last waited for its
 	// barrier in vain.
 	proofLate atomic.Uint64

@@ -102,6 +102,7 @@ func TestMistakes(t *testing.T) {
 		{serve("--tls-cert", "cert.pem"), 2, "--tls-cert and --tls-key go together"},
 		{serve("--tls-cert", "cert.pem", "--tls-key", "key.pem", "--tls", "verify"), 2, "--tls verify: needs --tls-ca"},
 		{serve("--tls-cert", "cert.pem", "--tls-key", "key.pem"), 1, "--tls-cert cert.pem, --tls-key key.pem: open cert.pem: no such file"},
+		{serve("--users", "users.yaml"), 1, "--users: open users.yaml: no such file"},
 		{[]string{"check"}, 2, "give --upstream DSN"},
 		{serve("--store", "file:/proc/x"), 1, "want a folder that can be written"},
 		{serve(), 1, "upstream mysql://app@127.0.0.1:1/shop"},

@@ -31,8 +31,9 @@ its change stream is to come from a replica, its --feed-from. Every flag is also
 a key of the --config file (YAML; upstreams is a list of dsn, listen and
 feed-from) and an environment variable: --max-staleness is FRESHET_MAX_STALENESS.
 
-With --tls-cert and --tls-key clients may speak TLS, from 1.2 on. SIGHUP reads the
-certificates again, for the clients that come from then on.
+With --tls-cert and --tls-key clients may speak TLS, from 1.2 on. With --users more
+users than the DSN's may log in, each as itself upstream. SIGHUP reads certificates
+and users again, for the clients that come from then on.
 
 SIGTERM and SIGINT let transactions end, for up to 10 seconds; a second one ends
 the process at once.`,

@@ -32,6 +32,7 @@ type serveFlags struct {
 	links     int
 	clients   int
 	tls       proxy.TLSConfig
+	users     string
 	logLevel  string
 	logFormat string
 	misplaced error // a --feed-from that belongs to no upstream
@@ -55,6 +56,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.pool, "pool", "transaction", "when a connection to the upstream is given back: transaction, or session (when its client leaves)")
 	fs.IntVar(&f.links, "max-links", 100, "connections to each upstream for the clients' statements")
 	fs.IntVar(&f.clients, "max-connections", 0, "client connections (default below the descriptor limit)")
+	fs.StringVar(&f.users, "users", "", "YAML file with users that may log in beside the DSN's, and their passwords")
 	fs.StringVar(&f.tls.Cert, "tls-cert", "", "PEM file with the certificate that clients are shown, and its chain (default no TLS)")
 	fs.StringVar(&f.tls.Key, "tls-key", "", "PEM file with the certificate's key")
 	fs.StringVar(&f.tls.CA, "tls-ca", "", "PEM file with the authorities that sign clients' certificates (default none is asked for)")
@@ -94,7 +96,7 @@ func (f *serveFlags) config(cmd *cobra.Command) (proxy.Config, error) {
 		return proxy.Config{}, fmt.Errorf("--log-format %q: want text or json", f.logFormat)
 	}
 	return proxy.Config{Upstreams: f.upstreams, Cache: proxy.CacheMode(f.cache), Memory: int64(f.memory), MaxStaleness: f.staleness,
-		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, Pool: proxy.PoolMode(f.pool), MaxLinks: f.links, MaxConnections: f.clients, TLS: f.tls}, nil
+		Consistency: f.level, Loops: f.loops, HTTP: f.http, StoreDir: dir, Feed: f.feed, Pool: proxy.PoolMode(f.pool), MaxLinks: f.links, MaxConnections: f.clients, TLS: f.tls, Users: f.users}, nil
 }
 
 // given refuses values that the proxy would take for "not given".

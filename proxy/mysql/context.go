@@ -8,7 +8,11 @@ import (
 )
 
 func (h *handler) linkKey() linkKey {
-	return linkKey{caps: capsForLink(h.caps), collation: h.collation, database: h.db, settings: h.settings}
+	k := linkKey{caps: capsForLink(h.caps), collation: h.collation, database: h.db, settings: h.settings}
+	if h.s.User != h.s.Upstream.Target.User {
+		k.user = h.s.User
+	}
+	return k
 }
 
 // rekey recomputes what depends on the session's state: the pool's key, the

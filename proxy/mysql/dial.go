@@ -39,6 +39,10 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 // dialKey opens a link; then, if given, is a last step on it.
 func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*opening) error) (net.Conn, *linkState, error) {
 	generation := u.Generation() // before the server sets the session up
+	target, err := targetOf(u, k)
+	if err != nil {
+		return nil, nil, err
+	}
 	d := net.Dialer{}
 	conn, err := d.DialContext(ctx, "tcp", u.Target.Address())
 	if err != nil {
@@ -48,7 +52,7 @@ func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*openi
 	if !ok {
 		deadline = time.Now().Add(u.ConnectTimeout)
 	}
-	o := &opening{line: line{conn: conn}, up: sharedOf(u), target: u.Target, key: k, generation: generation}
+	o := &opening{line: line{conn: conn}, up: sharedOf(u), target: target, key: k, generation: generation}
 	err = conn.SetDeadline(deadline)
 	if err == nil {
 		err = o.open(ctx)
@@ -67,6 +71,19 @@ func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*openi
 	}
 	conn, err = proxy.Bridge(o.conn)
 	return conn, o.state, err
+}
+
+// targetOf is the upstream as the key's user logs in there.
+func targetOf(u *proxy.Upstream, k linkKey) (proxy.Target, error) {
+	t := u.Target
+	if k.user != "" {
+		user := u.User(k.user)
+		if user == nil {
+			return t, fmt.Errorf("user %s is not in --users any more", k.user)
+		}
+		t.User, t.Password = user.Name, user.Password
+	}
+	return t, nil
 }
 
 // opening is one link on its way, step by step in the order of open.
@@ -161,7 +178,7 @@ func (o *opening) encrypt(ctx context.Context) error {
 	return nil
 }
 
-// logIn authenticates as the DSN's user.
+// logIn authenticates as the key's user.
 func (o *opening) logIn(context.Context) error {
 	auth := wire.ClientAuth{Password: o.target.Password, Secure: o.encrypted}
 	plugin, answer, err := auth.Start(o.greeting.Plugin, o.greeting.Nonce)

@@ -58,7 +58,7 @@ func (h *handler) linkError(err error) wire.ServerError {
 	case errors.As(err, &refusal):
 		if refusal.Number == wire.ErrNumAccessDenied {
 			// The client proved to know the password; the fault is ours.
-			return wire.NewError(wire.ErrNumServerShutdown, "freshet: the upstream refuses the DSN's user: %s", refusal.Message)
+			return wire.NewError(wire.ErrNumServerShutdown, "freshet: the upstream refuses the user: %s", refusal.Message)
 		}
 		if refusal.State == "" {
 			refusal.State = wire.SQLState(refusal.Number)

@@ -57,6 +57,9 @@ func (h *handler) kill(id uint64, query bool, byCommand []byte) {
 	case target == nil || target.Upstream != h.s.Upstream:
 		h.stage.answered = true
 		h.fail(wire.NewError(wire.ErrNumNoSuchThread, "Unknown thread id: %d", id))
+	case target.Owner() != h.s.User && !h.s.IsAdmin():
+		h.stage.answered = true
+		h.fail(wire.NewError(wire.ErrNumKillDenied, "You are not owner of thread %d", id))
 	case target == h.s:
 		h.stage.answered = true
 		e := wire.NewError(wire.ErrNumQueryInterrupted, "Query execution was interrupted")

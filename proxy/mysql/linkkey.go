@@ -10,6 +10,7 @@ import (
 // linkKey is all that is the same of links that are interchangeable. It is the
 // pool's key in one string, from which Dial opens the like.
 type linkKey struct {
+	user      string // "" is the DSN's
 	caps      wire.Capability
 	collation uint16
 	database  string
@@ -20,6 +21,7 @@ type linkKey struct {
 func (k linkKey) base() string {
 	b := binary.LittleEndian.AppendUint64(nil, uint64(k.caps))
 	b = binary.LittleEndian.AppendUint16(b, k.collation)
+	b = wire.AppendLenencString(b, k.user)
 	b = wire.AppendLenencString(b, k.database)
 	return string(b)
 }
@@ -47,6 +49,7 @@ func parseLinkKey(s string) (k linkKey, err error) {
 		b = b[used+int(n):]
 		return out
 	}
+	k.user = text()
 	k.database = text()
 	for len(b) > 0 {
 		k.settings = append(k.settings, setting{name: text(), value: text()})

@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"crypto/rand"
-	"crypto/subtle"
 	"errors"
 	"net"
 
@@ -150,14 +149,17 @@ func (h *handler) switchPlugin() {
 // judge decides over the client's answer. An unknown user and a wrong
 // password take the same way and time.
 func (h *handler) judge(answer []byte) {
-	t := h.s.Upstream.Target
-	right := wire.VerifyScramble(h.login.plugin, h.login.nonce[:], answer, t.Password)
-	known := subtle.ConstantTimeCompare([]byte(h.login.user), []byte(t.User)) == 1
+	user := h.s.Upstream.User(h.login.user)
+	known := user != nil
+	if !known {
+		user = &proxy.User{Password: h.s.Upstream.Target.Password}
+	}
+	right := wire.VerifyScramble(h.login.plugin, h.login.nonce[:], answer, user.Password)
 	if !right || !known {
 		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.host(), len(answer) > 0))
 		return
 	}
-	h.s.User = h.login.user
+	h.s.SetUser(h.login.user)
 	if h.login.plugin == wire.PluginCachingSHA2 && len(answer) > 1 {
 		h.send(h.login.seq, wire.AppendAuthMore(nil, wire.FastAuthOK))
 		h.login.seq++

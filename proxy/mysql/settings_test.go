@@ -61,7 +61,7 @@ func TestCanReplay(t *testing.T) {
 func TestLinkKey(t *testing.T) {
 	keys := map[string]linkKey{}
 	for _, k := range []linkKey{
-		{}, {caps: 1}, {collation: 1}, {database: "ab"}, {database: "a"},
+		{}, {caps: 1}, {collation: 1}, {database: "ab"}, {database: "a"}, {user: "ab"}, {user: "a"}, {user: "a", database: "b"},
 		{settings: settings{{"a", "b"}}}, {settings: settings{{"ab", ""}}}, {database: "a", settings: settings{{"b", "c"}, {"d", "e"}}},
 	} {
 		s := k.String()

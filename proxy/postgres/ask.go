@@ -28,7 +28,7 @@ func (h *handler) sendStateQuery() {
 	h.hiddenSettings()
 	var now state
 	ok := false
-	h.ownQuery(stateQuery(h.shared.prefix, h.s.Upstream.Target.User, h.customs), func(kind byte, body []byte) {
+	h.ownQuery(stateQuery(h.shared.prefix, h.s.User, h.customs), func(kind byte, body []byte) {
 		switch kind {
 		case pg.TypeDataRow:
 			var row pg.DataRow
@@ -57,7 +57,7 @@ func (h *handler) become(now state) {
 	now.customs = now.customsAmong(h.customs)
 	h.state, h.dirty = now, false
 	ls.settings = now.settings
-	h.scope = h.s.Upstream.Planner.Scope(now.scope(h.s.Upstream, h.database))
+	h.scope = h.s.Upstream.Planner.Scope(now.scope(h.s.User, h.database))
 	h.context = h.s.Upstream.Context(now.context(h.poolKey))
 	h.mixed = h.mixesSettings()
 	switch {

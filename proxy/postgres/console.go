@@ -69,7 +69,7 @@ func consoleKind(text []byte) consoleWord {
 // session's client held until then.
 func (h *handler) offerConsole(text []byte, done func(*proxy.Result)) bool {
 	h.waiting = true
-	ok := h.s.Console(text, h.state.scope(h.s.Upstream, h.database), func(r *proxy.Result) {
+	ok := h.s.Console(text, h.state.scope(h.s.User, h.database), func(r *proxy.Result) {
 		h.waiting = false
 		if h.tx == pg.TxIdle {
 			h.s.EndTransaction() // SET LOCAL outside one changes nothing

@@ -50,8 +50,7 @@ type linkState struct {
 	unnamed    presence // of the unnamed statement; what is nil for none or unknown
 }
 
-// Dial opens a link with the DSN's user and the pool key's database and
-// startup parameters, and asks it what a fresh session is.
+// Dial opens a link with the pool key's user, database and startup parameters, and asks it what a fresh session is.
 func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Conn, any, error) {
 	sh := sharedOf(u)
 	if sh.broken != nil {
@@ -60,6 +59,14 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 	c := sh.config.Copy()
 	database, parameters := splitKey(key)
 	c.Database = database
+	if name := parameters["user"]; name != "" {
+		user := u.User(name)
+		if user == nil {
+			return nil, nil, fmt.Errorf("user %s is not in --users any more", name)
+		}
+		c.User, c.Password = user.Name, user.Password
+		delete(parameters, "user")
+	}
 	maps.Copy(c.RuntimeParams, parameters)
 	c.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) {}
 	conn, err := pgconn.ConnectConfig(ctx, c)
@@ -83,7 +90,7 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 	if err != nil {
 		return nil, nil, errors.Join(err, hijacked.Conn.Close())
 	}
-	g := &greeting{state: first, scope: u.Planner.Scope(first.scope(u, database))}
+	g := &greeting{state: first, scope: u.Planner.Scope(first.scope(c.User, database))}
 	for _, name := range slices.Sorted(maps.Keys(hijacked.ParameterStatuses)) {
 		g.parameters = append(g.parameters, pg.Option{Name: name, Value: hijacked.ParameterStatuses[name]})
 	}

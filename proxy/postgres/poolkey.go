@@ -10,7 +10,10 @@ import (
 // A pool key is the database and the startup parameters, sorted by name: what
 // a link was opened with and no later statement can take from it. Names and
 // values cannot hold a zero byte, so the key says exactly what it was made of.
-func poolKey(m *pg.StartupMessage) string {
+//
+// user is the one that the link is opened as, "" for the DSN's. It stands among
+// the parameters, where a client cannot put it.
+func poolKey(m *pg.StartupMessage, user string) string {
 	database, _ := m.Get("database")
 	if database == "" {
 		database, _ = m.Get("user")
@@ -23,6 +26,9 @@ func poolKey(m *pg.StartupMessage) string {
 		default:
 			last[o.Name] = o.Value
 		}
+	}
+	if user != "" {
+		last["user"] = user
 	}
 	names := make([]string, 0, len(last))
 	for name := range last {

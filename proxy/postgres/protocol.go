@@ -31,7 +31,8 @@ type shared struct {
 	config *pgconn.Config // the DSN's; copied for every dial
 	broken error          // why there is no config or verifier
 
-	verifier   *pg.Verifier // nil: the DSN has no password, so none is asked
+	verifier   *pg.Verifier // the DSN's user's; nil: it has no password, so none is asked
+	verifiers  verifiers    // those of --users
 	mockSecret []byte
 	// prefix begins the names of statements prepared on links. It is random, so
 	// that no client can mean one by chance or by guessing.

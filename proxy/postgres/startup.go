@@ -83,8 +83,8 @@ func (h *handler) begin(body []byte) {
 	if reply, needed := h.startup.Negotiate(newestProtocol); needed {
 		h.s.Write(reply.Append(nil))
 	}
-	h.s.User = user
-	h.poolKey = poolKey(&h.startup)
+	h.s.SetUser(user)
+	h.poolKey = poolKey(&h.startup, h.otherUser())
 	var parameters map[string]string
 	h.database, parameters = splitKey(h.poolKey)
 	h.passthrough = replicates(parameters)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"freshet/planner"
-	"freshet/proxy"
 )
 
 // state is the answer to the state query: what the session has on top of what
@@ -102,8 +101,8 @@ func (s *state) customsAmong(names []string) (found []string) {
 }
 
 // scope is what decides the meaning of names in the state.
-func (s *state) scope(u *proxy.Upstream, database string) planner.Scope {
-	sc := planner.Scope{Database: database, SearchPath: s.searchPath, User: u.Target.User, Charset: s.encoding}
+func (s *state) scope(user, database string) planner.Scope {
+	sc := planner.Scope{Database: database, SearchPath: s.searchPath, User: user, Charset: s.encoding}
 	if s.standardStrings == "off" {
 		sc.SQLMode = "off"
 	}

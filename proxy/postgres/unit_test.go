@@ -137,8 +137,8 @@ func TestDottedNames(t *testing.T) {
 
 func TestPoolKey(t *testing.T) {
 	m := func(o ...pg.Option) *pg.StartupMessage { return &pg.StartupMessage{Options: o} }
-	a := poolKey(m(pg.Option{Name: "user", Value: "u"}, pg.Option{Name: "TimeZone", Value: "UTC"}, pg.Option{Name: "database", Value: "d"}, pg.Option{Name: "a", Value: "1"}))
-	b := poolKey(m(pg.Option{Name: "a", Value: "1"}, pg.Option{Name: "user", Value: "other"}, pg.Option{Name: "database", Value: "d"}, pg.Option{Name: "TimeZone", Value: "UTC"}, pg.Option{Name: "_pq_.x", Value: "y"}))
+	a := poolKey(m(pg.Option{Name: "user", Value: "u"}, pg.Option{Name: "TimeZone", Value: "UTC"}, pg.Option{Name: "database", Value: "d"}, pg.Option{Name: "a", Value: "1"}), "")
+	b := poolKey(m(pg.Option{Name: "a", Value: "1"}, pg.Option{Name: "user", Value: "other"}, pg.Option{Name: "database", Value: "d"}, pg.Option{Name: "TimeZone", Value: "UTC"}, pg.Option{Name: "_pq_.x", Value: "y"}), "")
 	if a != b {
 		t.Errorf("%q and %q", a, b)
 	}
@@ -146,7 +146,7 @@ func TestPoolKey(t *testing.T) {
 	if database != "d" || len(parameters) != 2 || parameters["TimeZone"] != "UTC" || parameters["a"] != "1" {
 		t.Errorf("split %q into %q and %v", a, database, parameters)
 	}
-	if d, _ := splitKey(poolKey(m(pg.Option{Name: "user", Value: "u"}))); d != "u" {
+	if d, _ := splitKey(poolKey(m(pg.Option{Name: "user", Value: "u"}), "")); d != "u" {
 		t.Errorf("database %q: want the user's name", d)
 	}
 }
