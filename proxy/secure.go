@@ -137,7 +137,7 @@ func (t *secure) open(in []byte) (plain []byte, err error) {
 		plain = plain[:len(plain)+n]
 	}
 	t.line.in = nil
-	if err == errNoMore {
+	if errors.Is(err, errNoMore) {
 		err = nil
 	}
 	if out := t.takeOut(); len(out) > 0 { // an alert, or the answer to a key update
