@@ -3,6 +3,7 @@ package proxy_test
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -225,6 +226,41 @@ func TestUsersDefaults(t *testing.T) {
 				defer c.Close()
 				got := ask(c, q)
 				return strings.Contains(got, "03.02.2024"), got
+			})
+		})
+	}
+}
+
+// MariaDB's connections keep the rights of a role that was revoked, and neither's
+// gain those of a new default role: a user's next session is on a new one.
+func TestUsersRoles(t *testing.T) {
+	t.Setenv("FRESHET_TEST_READER", "shown")
+	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.MySQL} {
+		t.Run(string(kind), func(t *testing.T) {
+			r := newUsersRig(t, kind, usersFile)
+			r.makeReader(t)
+			r.exec(t, "DROP ROLE IF EXISTS sees_closed", "CREATE ROLE sees_closed", "GRANT SELECT ON users_closed TO sees_closed")
+			t.Cleanup(func() { r.exec(t, "DROP ROLE sees_closed") })
+			const q = "SELECT v FROM users_closed WHERE id = 1"
+			next := func() string {
+				c := r.must(t, "reader", "shown")
+				defer c.Raw(func(any) error { return driver.ErrBadConn }) //nolint:errcheck // it ends the connection
+				return ask(c, q)
+			}
+			if got := next(); !denied(got) {
+				t.Fatalf("without the role: %s", got)
+			}
+			r.exec(t, "GRANT sees_closed TO reader", map[upstream.Kind]string{upstream.MariaDB: "SET DEFAULT ROLE sees_closed FOR reader",
+				upstream.MySQL: "SET DEFAULT ROLE sees_closed TO reader"}[kind])
+			until(t, "the role", func() (bool, string) {
+				got := next()
+				return strings.Contains(got, "closed|"), got
+			})
+			hits(t, r.must(t, "reader", "shown"), q)
+			r.exec(t, "REVOKE sees_closed FROM reader")
+			until(t, "the end of the role", func() (bool, string) {
+				got := next()
+				return denied(got), got
 			})
 		})
 	}

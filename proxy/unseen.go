@@ -38,8 +38,25 @@ func (u *Upstream) schemaChanged(schema, table string) {
 		u.unseen.epoch++
 		u.unseen.may.Store(u.Server.Kind == "mariadb")
 		u.unseen.mu.Unlock()
+		u.rightsChanged()
 	}
 	u.Planner.SchemaChanged(schema, table)
+}
+
+// rightsChanged: a statement was logged that may have changed what users may do,
+// and a connection of before may not notice: MariaDB's keeps the rights of a role
+// that was revoked and of a user that was dropped, MySQL's has none of a role that
+// became a default. So new sessions have new links; and what an old one has brought
+// since the feed dropped everything is dropped, too, in this order. PostgreSQL's
+// sessions notice.
+func (u *Upstream) rightsChanged() {
+	if u.Target.Dialect != "mysql" {
+		return
+	}
+	u.DefaultsSet()
+	if u.Store != nil {
+		u.Store.Flush()
+	}
 }
 
 // lookForUnseen looks again if definitions have changed. What was seen counts
