@@ -32,8 +32,8 @@ type Loop struct {
 	touched  []*Session
 	buffers  [][]byte
 	key      []byte
-	// plain and sealed are scratch space for TLS.
-	plain, sealed []byte
+	// plain and sealed are scratch space for TLS, unpacked and packed for Packing.
+	plain, sealed, unpacked, packed []byte
 
 	stalled  map[*Socket]struct{}
 	retrying bool

@@ -94,7 +94,7 @@ func (t *secure) consume(in []byte) {
 		return
 	}
 	if len(in) == 0 {
-		s.offer(nil)
+		s.decrypted(nil)
 		return
 	}
 	t.take(in)
@@ -104,7 +104,7 @@ func (t *secure) consume(in []byte) {
 func (t *secure) take(in []byte) {
 	s := t.sock
 	plain, err := t.open(in)
-	s.offer(plain)
+	s.decrypted(plain)
 	if err != nil { // after the event, as a connection's end comes after its last bytes
 		s.loop.post(func() { s.fail(err) })
 	}
@@ -117,7 +117,7 @@ func (t *secure) keep(in []byte) {
 		return
 	}
 	plain, err := t.open(in)
-	t.sock.held = append(t.sock.held, plain...)
+	t.sock.keep(plain)
 	if err != nil {
 		t.sock.loop.post(func() { t.sock.fail(err) })
 	}

@@ -132,7 +132,7 @@ func (s *Session) Unblock() {
 // offer gives the handler the client's bytes that it left.
 func (s *Session) offer() {
 	s.Loop.touch(s)
-	if !s.Blocked && len(s.client.held) > 0 && !s.client.done {
+	if !s.Blocked && s.client.waiting() > 0 && !s.client.done {
 		s.client.consume(nil)
 	}
 }
@@ -215,7 +215,7 @@ func (s *Session) balance() {
 	}
 	clientFull := len(c.backlog) > highWater || c.leave && len(c.backlog) > lowWater
 	upFull := full(up) || up != nil && c.leave && len(up.backlog) > lowWater
-	waiting := s.Blocked && len(c.held) > highWater
+	waiting := s.Blocked && c.waiting() > highWater
 	set(c, clientFull || upFull || waiting)
 	if up != nil {
 		set(up, clientFull)

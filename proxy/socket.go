@@ -37,6 +37,7 @@ type Socket struct {
 	fd    int       // where writes go; -1 once closed
 
 	tls     *secure // nil for a socket in clear
+	packed  *packed // nil for a socket that packs nothing
 	held    []byte  // read (in clear), not yet consumed
 	out     []byte  // written in this event (in clear)
 	backlog []byte  // did not fit the kernel's buffer
@@ -70,6 +71,9 @@ func (s *Socket) push() {
 	s.out = b[:0]
 	if s.done {
 		return
+	}
+	if s.packed != nil {
+		b = s.packed.seal(b)
 	}
 	if s.tls != nil {
 		b = s.tls.seal(b)
@@ -187,7 +191,7 @@ func (s *Socket) attach(c gnet.Conn) {
 		s.loop.post(s.parkNow)
 		return
 	}
-	if len(s.held) > 0 {
+	if s.waiting() > 0 {
 		s.consume(nil)
 	}
 }
@@ -198,11 +202,42 @@ func (s *Socket) consume(in []byte) {
 		s.tls.consume(in)
 		return
 	}
-	s.offer(in)
+	s.decrypted(in)
 	if s.tls != nil { // begun meanwhile: what follows is its handshake
 		in, s.held = s.held, nil
 		s.tls.consume(in)
 	}
+}
+
+// decrypted takes what has come, out of TLS.
+func (s *Socket) decrypted(in []byte) {
+	if s.packed != nil {
+		s.packed.take(in)
+		return
+	}
+	s.offer(in)
+	if s.packed != nil { // begun meanwhile
+		in, s.held = s.held, nil
+		s.packed.take(in)
+	}
+}
+
+// keep is decrypted for a socket that is being parked: nothing is offered yet.
+func (s *Socket) keep(in []byte) {
+	if s.packed != nil {
+		s.packed.in = append(s.packed.in, in...)
+		return
+	}
+	s.held = append(s.held, in...)
+}
+
+// waiting is how many bytes have come that the owner has not taken.
+func (s *Socket) waiting() int {
+	n := len(s.held)
+	if s.packed != nil {
+		n += len(s.packed.in)
+	}
+	return n
 }
 
 // offer offers the owner what is held and what is new.
@@ -257,7 +292,7 @@ func (s *Socket) parkNow() {
 		return
 	}
 	if !s.leave { // called off meanwhile; attach may have left bytes for later
-		if len(s.held) > 0 && !s.closing {
+		if s.waiting() > 0 && !s.closing {
 			s.consume(nil)
 		}
 		return
@@ -272,7 +307,7 @@ func (s *Socket) parkNow() {
 		if s.tls != nil {
 			s.tls.keep(rest)
 		} else {
-			s.held = append(s.held, rest...)
+			s.keep(rest)
 		}
 	}
 	s.conn, s.fd, s.parked = nil, fd, true

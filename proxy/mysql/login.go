@@ -19,6 +19,8 @@ type login struct {
 	database string
 	// offered are the capabilities in the handshake.
 	offered wire.Capability
+	// compressor packs what follows the login; nil for none, and after it.
+	compressor *wire.Compressor
 }
 
 // maxLogin bounds a packet before authentication.
@@ -98,8 +100,12 @@ func (h *handler) badHandshake() {
 
 // respond takes the client's answer to the handshake.
 func (h *handler) respond(r *wire.HandshakeResponse) {
-	// TLS ends here: it makes no difference to a session or its links.
-	h.caps = r.Capabilities & h.login.offered &^ wire.ClientSSL
+	agreed := r.Capabilities & h.login.offered
+	if algorithm, ok := wire.CompressionOf(agreed); ok {
+		h.login.compressor = wire.NewCompressor(algorithm, r.ZstdLevel)
+	}
+	// TLS and compression end here.
+	h.caps = agreed &^ (wire.ClientSSL | compressions)
 	h.collation = r.Collation
 	if h.collation == 0 {
 		h.collation = uint16(h.up.greeting.Load().collation)
@@ -214,5 +220,9 @@ func (h *handler) welcome() {
 	}
 	h.send(h.login.seq, ok.Append(nil, h.caps))
 	h.phase = phaseCommand
+	if h.login.compressor != nil {
+		h.s.Pack(h.login.compressor)
+		h.login.compressor = nil
+	}
 	h.s.LoggedIn()
 }

@@ -114,9 +114,8 @@ func (sh *shared) learn(key string, b *base) *base {
 }
 
 // offered are the capabilities that a session can keep up; the upstream's own
-// are cut to them. TLS ends at the proxy, which offers it by itself (login.go);
-// compression would, and is not there yet.
-const offered = wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLongFlag | wire.ClientConnectWithDB |
+// are cut to them. TLS ends at the proxy, which offers it by itself (login.go).
+const offered = compressions | wire.ClientLongPassword | wire.ClientFoundRows | wire.ClientLongFlag | wire.ClientConnectWithDB |
 	wire.ClientNoSchema | wire.ClientODBC | wire.ClientLocalFiles | wire.ClientIgnoreSpace | wire.ClientProtocol41 |
 	wire.ClientInteractive | wire.ClientIgnoreSigpipe | wire.ClientTransactions | wire.ClientReserved |
 	wire.ClientSecureConnection | wire.ClientMultiStatements | wire.ClientMultiResults | wire.ClientPSMultiResults |
@@ -135,7 +134,11 @@ const onlyMariaDB = wire.MariaDBProgress | wire.MariaDBExtendedMetadata | wire.M
 
 // onlyMySQL are those that MariaDB does not have. It leaves out
 // ClientLongPassword to say that its extended flags are meant.
-const onlyMySQL = wire.ClientLongPassword | wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes
+const onlyMySQL = wire.ClientLongPassword | wire.ClientOptionalResultsetMetadata | wire.ClientQueryAttributes | wire.ClientZstdCompression
+
+// compressions end at the proxy: they make no difference to a session or its
+// links.
+const compressions = wire.ClientCompress | wire.ClientZstdCompression
 
 // guessGreeting is the greeting as the version says it is, until the first
 // link has shown the real one: a client that only connects costs the upstream
@@ -159,6 +162,9 @@ func guessGreeting(s proxy.ServerInfo) *greeting {
 	v := major*10000 + minor*100 + patch
 	if v < 80026 {
 		g.caps &^= wire.ClientQueryAttributes
+	}
+	if v < 80018 {
+		g.caps &^= wire.ClientZstdCompression
 	}
 	if v < 80004 {
 		g.caps &^= wire.ClientOptionalResultsetMetadata
