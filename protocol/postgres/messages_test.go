@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgproto3/v2"
 )
 
 type message interface {
@@ -36,7 +36,9 @@ var cases = []struct {
 	{full: &PasswordMessage{Password: []byte("pw")}, blank: &PasswordMessage{}, oracle: &pgproto3.PasswordMessage{}},
 	{full: &SASLInitialResponse{Mechanism: []byte("M"), Data: []byte("n,,")}, blank: &SASLInitialResponse{}, oracle: &pgproto3.SASLInitialResponse{}},
 	{full: &SASLResponse{Data: []byte("c=")}, blank: &SASLResponse{}, oracle: &pgproto3.SASLResponse{}, open: true},
-	{full: &FunctionCall{Function: 7, ArgFormats: []uint16{1}, Args: [][]byte{[]byte("x"), nil}, ResultFormat: 1}, blank: &FunctionCall{}, oracle: &pgproto3.FunctionCall{}},
+	{full: &FunctionCall{Function: 7, ArgFormats: []uint16{1}, Args: [][]byte{[]byte("x"), []byte("yz")}, ResultFormat: 1}, blank: &FunctionCall{}, oracle: &pgproto3.FunctionCall{}},
+	// With a NULL, of which pgproto3 panics.
+	{full: &FunctionCall{Function: 7, ArgFormats: []uint16{1}, Args: [][]byte{[]byte("x"), nil}, ResultFormat: 1}, blank: &FunctionCall{}},
 	{full: &FunctionCallResponse{Result: []byte("r")}, blank: &FunctionCallResponse{}, oracle: &pgproto3.FunctionCallResponse{}},
 	{full: &ParameterStatus{Name: []byte("a"), Value: []byte("b")}, blank: &ParameterStatus{}, oracle: &pgproto3.ParameterStatus{}},
 	{full: &ReadyForQuery{Status: TxOpen}, blank: &ReadyForQuery{}, oracle: &pgproto3.ReadyForQuery{}},
