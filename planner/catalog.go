@@ -25,7 +25,8 @@ type catalog struct {
 	builtins *once[builtins]     // PostgreSQL, likewise
 	extras   *once[extras]       // PostgreSQL: what users defined
 	paths    map[string]*once[string]
-	hidden   hiddenCode // PostgreSQL: what users' code may do to sessions
+	zones    map[string]*once[zone] // MySQL
+	hidden   hiddenCode             // PostgreSQL: what users' code may do to sessions
 }
 
 func newCatalog(c Config) *catalog {
@@ -37,6 +38,7 @@ func newCatalog(c Config) *catalog {
 func (k *catalog) reset() {
 	k.listings = make(map[string]*listing)
 	k.paths = make(map[string]*once[string])
+	k.zones = make(map[string]*once[zone])
 	k.extras = nil
 }
 
@@ -221,6 +223,7 @@ func (k *catalog) dropAll() {
 		l.dropped.Store(true)
 	}
 	clear(k.listings)
+	k.dropZones()
 	k.dropShared()
 }
 

@@ -1,7 +1,7 @@
 package planner
 
 import (
-	"slices"
+	"context"
 	"strconv"
 	"strings"
 
@@ -20,28 +20,38 @@ type heldCheck struct {
 	reason string
 	// unknown tells that the column's type is not known.
 	unknown bool
+	// through tells that the value comes from a derived table or its kin: it may
+	// be looked for as it is, or be a column of its own type; united that it may
+	// also be text.
+	through, united bool
+	// loose tells that it is compared in one way whatever its digits.
+	loose bool
+	// zone are the days on which the column's values are in doubt; nil for none.
+	zone *zone
 }
 
 // mixedCheck are values that a column is compared with in one list; numbers and
 // strings together are compared in two ways too.
 type mixedCheck struct {
-	slots  []int
+	slots []int
+	// wide tells that they are compared in one way unless one is beyond 2^53.
+	wide   bool
 	reason string
 }
 
-// mysqlHeld says what values a column holds.
+// mysqlHeld says what values a column holds. Digits tells a SET from an ENUM.
 func mysqlHeld(dataType, columnType string, precision int) canon.Held {
 	unsigned := strings.Contains(columnType, "unsigned")
 	switch dataType {
 	case "tinyint", "smallint", "mediumint", "int", "bigint":
-		return canon.Held{Kind: canon.HeldNumber, Unsigned: unsigned}
+		return canon.Held{Kind: canon.HeldNumber, Unsigned: unsigned, Wide: dataType == "bigint"}
 	case "decimal":
-		return canon.Held{Kind: canon.HeldNumber, Digits: scaleOf(columnType), Unsigned: unsigned}
+		return canon.Held{Kind: canon.HeldNumber, Digits: scaleOf(columnType), Unsigned: unsigned, Wide: precision > 15}
 	case "float":
-		return canon.Held{Kind: canon.HeldSingle}
+		return canon.Held{Kind: canon.HeldSingle, Rounded: strings.Contains(columnType, ",")}
 	case "double":
 		if scale := scaleOf(columnType); scale > 0 {
-			return canon.Held{Kind: canon.HeldNumber, Digits: scale, Unsigned: unsigned}
+			return canon.Held{Kind: canon.HeldNumber, Digits: scale, Unsigned: unsigned, Rounded: true}
 		}
 		return canon.Held{Kind: canon.HeldDouble}
 	case "year":
@@ -53,9 +63,11 @@ func mysqlHeld(dataType, columnType string, precision int) canon.Held {
 	case "time":
 		return canon.Held{Kind: canon.HeldClock, Digits: precision}
 	case "bit":
-		return canon.Held{Kind: canon.HeldBits}
-	case "enum", "set":
+		return canon.Held{Kind: canon.HeldBits, Digits: precision, Wide: precision > 52}
+	case "enum":
 		return canon.Held{Kind: canon.HeldName}
+	case "set":
+		return canon.Held{Kind: canon.HeldName, Digits: 1}
 	case "char", "varchar", "tinytext", "text", "mediumtext", "longtext":
 		return canon.Held{Kind: canon.HeldText}
 	case "binary", "varbinary", "tinyblob", "blob", "mediumblob", "longblob":
@@ -86,71 +98,47 @@ func (s spot) column() *column { return &s.rel.columns[s.ordinal] }
 // holder collects what has to be checked of a statement's comparisons.
 type holder struct {
 	*resolver
+	ctx context.Context
 	// equal are the columns that the statement compares with each other: what is
 	// compared with one the server may look for in the others.
 	equal [][]spot
 	// extremes tells that MIN or MAX stands here or around: they look even for
 	// the ends of ranges in an index.
 	extremes bool
+	// answers are what the fields of derived tables and their kin were found to
+	// be, inner the holders of views.
+	answers map[answerField]side
+	inner   map[*relation]*holder
+	// parts are what computed values are just being judged for.
+	parts map[*query.Term]bool
+}
+
+// maxDeep bounds how deep computed values stand in one another.
+const maxDeep = 8
+
+func (r *resolver) holder(ctx context.Context) *holder {
+	return &holder{resolver: r, ctx: ctx, extremes: r.analysis.Extremes || r.within,
+		answers: make(map[answerField]side), inner: make(map[*relation]*holder),
+		parts: make(map[*query.Term]bool)}
 }
 
 // held refuses comparisons that the server may do in two ways whatever the
 // values, and notes the values that others depend on.
-func (r *resolver) held() {
-	h := &holder{resolver: r, extremes: r.analysis.Extremes || r.within}
+func (r *resolver) held(ctx context.Context) {
+	h := r.holder(ctx)
 	if r.analysis.Natural {
 		h.natural()
 	}
+	sides := make([][]side, len(r.analysis.Comparisons))
 	for i := range r.analysis.Comparisons {
-		h.columns(&r.analysis.Comparisons[i])
+		c := &r.analysis.Comparisons[i]
+		for k := range c.Terms {
+			sides[i] = append(sides[i], h.side(&c.Terms[k], true))
+		}
+		h.columns(c, sides[i])
 	}
 	for i := range r.analysis.Comparisons {
-		h.comparison(&r.analysis.Comparisons[i])
+		h.comparison(&r.analysis.Comparisons[i], sides[i])
 	}
-}
-
-// meaning is what a name may mean: columns of tables, and, if it is unclear,
-// something of an unknown type.
-type meaning struct {
-	spots   []spot
-	unclear bool
-}
-
-// means finds what a column's name may mean. It takes no notice of scopes: a
-// name that may mean several columns is held to all of them.
-func (h *holder) means(c query.Column, depth int) meaning {
-	var m meaning
-	table := c.Table != "" && slices.ContainsFunc(h.analysis.Nodes, func(n query.Node) bool { return goesBy(n, c.Table) && n.Table >= 0 })
-	for i, rels := range h.tables {
-		if table && !slices.ContainsFunc(h.analysis.Nodes, func(n query.Node) bool { return goesBy(n, c.Table) && n.Table == i }) {
-			continue
-		}
-		for _, rel := range rels {
-			if ordinal, ok := rel.byName[strings.ToLower(c.Name)]; ok {
-				m.spots = append(m.spots, spot{rel, ordinal})
-			}
-		}
-	}
-	if table && len(m.spots) > 0 {
-		return m
-	}
-	found := len(m.spots) > 0
-	for i := range h.analysis.Renamed {
-		switch a := &h.analysis.Renamed[i]; {
-		case !strings.EqualFold(a.Name, c.Name):
-		case a.Term.Kind == query.TermColumn && depth < 8:
-			inner := h.means(a.Term.Column, depth+1)
-			m.spots = append(m.spots, inner.spots...)
-			m.unclear = m.unclear || inner.unclear
-			found = true
-		default:
-			m.unclear = true
-		}
-	}
-	m.unclear = m.unclear || !found
-	return m
-}
-
-func goesBy(n query.Node, name string) bool {
-	return n.Kind == query.Leaf && strings.EqualFold(n.Name, name)
+	h.ranked()
 }

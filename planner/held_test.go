@@ -54,7 +54,10 @@ const (
 		"TIMESTAMP('2024-01-01 00:00:00.5')|20240101000000.5e0|'20240101000000.5'|'2024-01-01 00:00'|'2024-02-30'|'0000-00-00'|0|'1970-01-01 00:00:00'|'9999-12-31 23:59:59'|" +
 		"(SELECT '2024-01-01 00:00:00.5')|(SELECT MAX(c) FROM held5 WHERE id < 5)|(SELECT MAX(c) FROM held2)|(SELECT MIN(c) FROM held0)|FROM_UNIXTIME(1704067200.5)|NULL"
 	heldTimes = "'00:00:00'|'00:00:00.4'|'00:00:00.5'|'00:00:01'|'00:00:01.999999'|'00:00:02'|'10:00:00'|'-00:00:01'"
-	heldNums  = "0|1|1.4|1.5|1.6|2|2.004|2.005|2.5|-1|-1.5|3|0.001|1.00001|1.0"
+	heldWide  = "0|1|9007199254740991|9007199254740992|9007199254740993|9223372036854775807|9223372036854775808|18446744073709551614|18446744073709551615"
+	// Not written as doubles or strings beside BIGINT: see docs.
+	heldWideOdd = "|'9007199254740993'|'1'|1.0|9007199254740993.0|9007199254740993e0|9.007199254740993e15|18446744073709551615e0|-1"
+	heldNums    = "0|1|1.4|1.5|1.6|2|2.004|2.005|2.5|-1|-1.5|3|0.001|1.00001|1.0"
 )
 
 var heldColumns = []heldColumn{
@@ -74,17 +77,50 @@ var heldColumns = []heldColumn{
 	{"FLOAT", heldNums, heldNums + "|'1.5'|1.4e0"},
 	{"DOUBLE", heldNums, heldNums},
 	{"DOUBLE(8,2)", heldNums, heldNums},
+	{"BIGINT UNSIGNED", heldWide, heldWide + heldWideOdd},
+	{"DOUBLE", heldWide, heldWide + heldWideOdd},
+	{"DECIMAL(30,2)", heldWide, heldWide + heldWideOdd},
 	{"YEAR", "2000|2001|2024|1999|0", "2000|'2000'|24|'24'|2024.4|'2023.6'|0|'0'|'00'|1900|3000|1|99|2001"},
 	{"VARCHAR(40)", "'a'|'1'|'1.5'|'01'|'2024-01-01'|'2024-01-01 00:00:00.5'|'B'|''", "'a'|'1'|1|1.5|'2024-01-01'|DATE '2024-01-01'|TIMESTAMP '2024-01-01 00:00:00.5'|'b'|'a '"},
 	{"BIT(8)", "0|1|2|3", "0|1|1.5|'1'|2|b'1'|x'02'|TRUE"},
 	{"ENUM('a','1','2.5','c')", "'a'|'1'|'2.5'|'c'", "'a'|1|'1'|1.5|'2.5'|2.5|2|'x'"},
+	{"VARCHAR(40) CHARACTER SET latin1 COLLATE latin1_bin", heldTexts, heldTexts},
+	{"VARCHAR(40) CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", strings.Replace(heldTexts, "|'A'", "", 1), heldTexts},
+	{"VARBINARY(40)", heldTexts, heldTexts},
+	{"SET('a','1','2')", "'a'|'1'|'a,1'|'2'|''", "'a'|'1'|'a,1'|1|2"},
+	{"BIT(64)", "0|1|2|49|9007199254740993|18446744073709551615", "0|1|9007199254740993|'1'|9007199254740993e0"},
 }
+
+const heldTexts = "'a'|'A'|'1'|'01'|'1.5'|'9007199254740993'|'18446744073709551615'|'2024-01-01'|'B'|''"
 
 // heldForms compare c with %[1]s, some with %[2]s too.
 var heldForms = []string{
 	"c = %[1]s", "c <=> %[1]s", "c < %[1]s", "c <= %[1]s", "c > %[1]s", "c >= %[1]s", "c <> %[1]s", "c IN (%[1]s)", "c IN (%[1]s, %[2]s)", "c NOT IN (%[1]s)",
 	"c BETWEEN %[1]s AND %[2]s", "c NOT BETWEEN %[1]s AND %[2]s", "(c, x) = (%[1]s, 7)", "(c, x) IN ((%[1]s, 7), (%[2]s, 7))", "%[1]s = c", "%[1]s <= c",
 	"c > %[1]s AND c < %[2]s", "c >= %[1]s AND c <= %[1]s", "c = ANY (SELECT %[1]s)", "c >= %[1]s OR c IS NULL", "x = 7 AND c = %[1]s", "x = 7 AND c >= %[1]s", "NOT (c = %[1]s)",
+}
+
+// heldThrough compare columns of %[2]s with the value %[1]s of a derived table, a
+// common table expression, a view or a subquery; %[3]s is another value.
+var heldThrough = []string{
+	"WITH p AS (SELECT %[1]s AS v) SELECT t.id, t.c FROM p JOIN %[2]s t {} ON t.c = p.v", "WITH p (v) AS (SELECT %[1]s) SELECT t.id, t.c FROM %[2]s t {}, p WHERE t.c >= p.v",
+	"SELECT t.id, t.c FROM (SELECT %[1]s AS v) p STRAIGHT_JOIN %[2]s t {} ON t.c = p.v", "SELECT t.id FROM (SELECT %[1]s AS v UNION ALL SELECT %[3]s) p STRAIGHT_JOIN %[2]s t {} ON t.c = p.v",
+	"SELECT t.id FROM (SELECT %[1]s AS v UNION SELECT %[1]s) p JOIN %[2]s t {} ON t.c <= p.v", "SELECT t.id, t.c FROM %[2]s t {} WHERE t.c IN (SELECT p.v FROM (SELECT %[1]s AS v) p)",
+	"WITH a AS (SELECT %[1]s AS v), b AS (SELECT * FROM a) SELECT t.id FROM b STRAIGHT_JOIN %[2]s t {} ON t.c = b.v", "SELECT t.id FROM %[2]s t {} WHERE t.c = (SELECT v FROM (SELECT %[1]s AS v) p)",
+	"SELECT MAX(t.c) FROM %[2]s t {}, (SELECT %[1]s AS v) p WHERE t.c < p.v", "SELECT t.id, t.c FROM (SELECT DISTINCT %[1]s AS v FROM held0) p STRAIGHT_JOIN %[2]s t {} ON t.c = p.v",
+	"SELECT t.id FROM %[2]s t {} WHERE t.c BETWEEN (SELECT %[1]s) AND (SELECT %[3]s)", "SELECT t.id FROM heldview v STRAIGHT_JOIN %[2]s t {} ON t.c = v.moment",
+	"SELECT t.id FROM heldview v STRAIGHT_JOIN %[2]s t {} ON t.c = v.clock", "SELECT t.id FROM heldview v STRAIGHT_JOIN %[2]s t {} ON t.c = v.num WHERE t.c >= v.num",
+	"SELECT t.id FROM heldview v STRAIGHT_JOIN %[2]s t {} ON t.c = v.word", "SELECT t.id FROM heldunion v STRAIGHT_JOIN %[2]s t {} ON t.c = v.w",
+	"SELECT d.c FROM (SELECT c, id FROM %[2]s t {}) d WHERE d.c = %[1]s", "WITH d AS (SELECT c AS e FROM %[2]s t {}) SELECT e FROM d WHERE e IN (%[1]s, %[3]s)",
+}
+
+func (h *heldTest) through() string {
+	i := h.rand.IntN(len(heldColumns))
+	probes := strings.Split(heldColumns[i].probes, "|")
+	a, b := probes[h.rand.IntN(len(probes))], probes[h.rand.IntN(len(probes))]
+	form := heldThrough[h.rand.IntN(len(heldThrough))] + "\x00%[1]s%[2]s%[3]s"
+	text, _, _ := strings.Cut(fmt.Sprintf(form, a, fmt.Sprintf("held%d", i), b), "\x00")
+	return text
 }
 
 var heldSelects = []string{
@@ -113,6 +149,8 @@ func newHeldTest(t *testing.T, kind upstream.Kind) *heldTest {
 			h.exec(fmt.Sprintf("INSERT IGNORE INTO %s (c) VALUES (%s)", name, v))
 		}
 	}
+	h.exec("CREATE OR REPLACE VIEW heldview AS SELECT '2024-01-01 00:00:00.5' AS moment, '00:00:01.5' AS clock, 1.5 AS num, '1.5' AS word")
+	h.exec("CREATE OR REPLACE VIEW heldunion AS SELECT '1' AS w UNION ALL SELECT 2 UNION ALL SELECT w FROM (SELECT '2024-01-02 10:00' AS w) x")
 	return h
 }
 
@@ -194,8 +232,11 @@ func (h *heldTest) kept(text string, args []any) bool {
 
 // statement draws a statement, and the arguments to run it with.
 func (h *heldTest) statement() (text string, args []any) {
-	if h.rand.IntN(4) == 0 {
+	switch h.rand.IntN(5) {
+	case 0:
 		return h.join(), nil
+	case 1:
+		return h.through(), nil
 	}
 	i := h.rand.IntN(len(heldColumns))
 	probes := strings.Split(heldColumns[i].probes, "|")
@@ -265,4 +306,4 @@ func TestComparedInTwoWays(t *testing.T) {
 	}
 }
 
-const heldStatements = 1500
+const heldStatements = 1800

@@ -39,6 +39,8 @@ type Scope struct {
 	// character_set_connection is the same; "" when it is not known, or the two
 	// differ (then only ASCII strings are followed by key).
 	Charset string
+	// Zone is MySQL's time_zone; "" when it is a fixed distance from UTC.
+	Zone string
 }
 
 // Class is what a statement does, as far as its session must know; see package

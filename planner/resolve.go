@@ -61,7 +61,7 @@ func (r *resolver) judge(ctx context.Context) {
 	if r.analysis.Reason == "" {
 		r.times()
 		if !r.template.postgres {
-			r.held()
+			r.held(ctx)
 		}
 	}
 }

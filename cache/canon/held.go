@@ -41,14 +41,19 @@ type Held struct {
 	Kind     HeldKind
 	Digits   int
 	Unsigned bool
+	// Wide tells of numbers that a double does not have: beyond 2^53, or of more
+	// than 15 digits.
+	Wide bool
+	// Rounded tells of FLOAT(M,D) and DOUBLE(M,D).
+	Rounded bool
 	// Stamp tells of TIMESTAMP, which ends in 2038.
 	Stamp bool
 }
 
 // HeldUse is what else matters of a comparison.
 type HeldUse struct {
-	// Ordered: it is <, <=, > or >=. Between: it is BETWEEN.
-	Ordered, Between bool
+	// Ordered: it is <, <=, > or >=. Between: it is BETWEEN, Low: its lower bound.
+	Ordered, Between, Low bool
 	// Extremes: MIN or MAX may look for the ends of an index.
 	Extremes bool
 	// Part: the value is a part of what is computed for the comparison.
@@ -85,7 +90,7 @@ func (h Held) HoldsText(text []byte, use HeldUse) bool {
 	case HeldName:
 		return !use.Extremes || !use.Ordered && !use.Between
 	case HeldDay:
-		return h.moment(text, use) && (timeless(text) || (use.Ordered || use.Between) && !use.Extremes)
+		return h.moment(text, use) && (timeless(text) || (use.Ordered || use.Between && !use.Low) && !use.Extremes)
 	case HeldMoment:
 		return h.moment(text, use)
 	case HeldClock:
@@ -114,6 +119,15 @@ func (h Held) HoldsNumber(text []byte, use HeldUse) bool {
 		return whole && v >= -most && v <= most
 	}
 	return h.HoldsText(text, use)
+}
+
+// WholeText writes a whole number that came as a binary-protocol parameter.
+func WholeText(fieldType uint32, data []byte) (text []byte, ok bool) {
+	magnitude, negative, ok := mysqlInt(fieldType&^FlagUnsigned, fieldType&FlagUnsigned != 0, data)
+	if negative {
+		text = append(text, '-')
+	}
+	return strconv.AppendUint(text, magnitude, 10), ok
 }
 
 // HoldsParam is HoldsText for a binary-protocol parameter, see AppendMySQLParam.
@@ -148,6 +162,17 @@ func (h Held) HoldsParam(fieldType uint32, data []byte, use HeldUse) bool {
 // IsMySQLTime tells whether a binary-protocol parameter is a time of day.
 func IsMySQLTime(fieldType uint32) bool { return fieldType&^FlagUnsigned == typeTime }
 
+// IsMySQLFloat tells whether a binary-protocol parameter is a FLOAT or DOUBLE.
+func IsMySQLFloat(fieldType uint32) bool {
+	return fieldType&^FlagUnsigned == typeFloat || fieldType&^FlagUnsigned == typeDouble
+}
+
+// FloatText writes a binary-protocol FLOAT or DOUBLE, "" for what is none.
+func FloatText(fieldType uint32, data []byte) string {
+	text, _ := floatText(nil, fieldType&^FlagUnsigned, data)
+	return string(text)
+}
+
 const (
 	typeFloat  = 0x04
 	typeDouble = 0x05
@@ -170,7 +195,7 @@ func (h Held) number(text []byte, use HeldUse) bool {
 	switch {
 	case i < len(text) && text[i]|0x20 == 'e' && i > 0:
 		return false
-	case h.Unsigned && negative && use.Extremes && len(bytes.Trim(text[:i], "0.")) > 0:
+	case h.Unsigned && negative && (use.Extremes || h.Wide) && len(bytes.Trim(text[:i], "0.")) > 0:
 		return false
 	}
 	return fractionDigits(text[:i]) <= h.digits(use)

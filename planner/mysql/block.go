@@ -17,11 +17,21 @@ import (
 type builder struct {
 	analysis *query.Analysis
 	sources  func(list []ast.ExprNode) []query.Source
-	ctes     []string
-	tables   []int // how often each of analysis.Tables was met
-	named    int   // how many names of columns were met
-	seen     []map[query.Named]bool
-	lost     bool
+	// ctes are the common table expressions in sight, see walker.ctes.
+	ctes []cte
+	// places are where columns are named, lists which block has a select list.
+	places map[*ast.ColumnName]place
+	lists  map[*ast.FieldList]int
+	tables []int // how often each of analysis.Tables was met
+	named  int   // how many names of columns were met
+	seen   []map[query.Named]bool
+	lost   bool
+}
+
+// cte is a common table expression and what it returns.
+type cte struct {
+	name   string
+	answer *query.Answer
 }
 
 // blocks completes an analysis with the blocks of its query.
@@ -29,14 +39,20 @@ func (w *walker) blocks(stmt ast.Node) {
 	if w.whole {
 		return
 	}
-	b := &builder{analysis: w.analysis, sources: w.sources, tables: make([]int, len(w.analysis.Tables))}
-	b.query(stmt, place{outer: -1, sees: query.SeesNothing})
+	b := &builder{analysis: w.analysis, sources: w.sources, tables: make([]int, len(w.analysis.Tables)),
+		places: make(map[*ast.ColumnName]place), lists: make(map[*ast.FieldList]int)}
+	w.analysis.Answer = &query.Answer{Arms: b.query(stmt, place{outer: -1, sees: query.SeesNothing})}
 	ok := !b.lost && b.named == w.named
 	for i, t := range w.analysis.Tables {
 		ok = ok && b.tables[i] == t.Uses
 	}
 	if !ok {
-		w.analysis.Blocks, w.analysis.Nodes = nil, nil
+		w.analysis.Blocks, w.analysis.Nodes, w.analysis.Answer = nil, nil, nil
+		return
+	}
+	w.places = b.places
+	for list, block := range b.lists {
+		w.analysis.Blocks[block].Fields = w.fields(list, block)
 	}
 }
 
@@ -68,37 +84,40 @@ func (b *builder) open(p place) int {
 	return len(b.analysis.Blocks) - 1
 }
 
-// query visits a SELECT, or what stands for several.
-func (b *builder) query(n ast.Node, p place) {
+// query visits a SELECT, or what stands for several, and returns the blocks whose
+// rows it returns.
+func (b *builder) query(n ast.Node, p place) (arms []int) {
 	mark := len(b.ctes)
 	switch n := n.(type) {
 	case *ast.SelectStmt:
-		b.selects(n, p)
+		arms = []int{b.selects(n, p)}
 	case *ast.SubqueryExpr:
-		b.query(n.Query, p)
+		arms = b.query(n.Query, p)
 	case *ast.SetOprStmt:
-		b.setOperation(n.With, n.SelectList.With, n.SelectList.Selects, p, n.OrderBy, n.Limit, n.SelectList.OrderBy, n.SelectList.Limit)
+		arms = b.setOperation(n.With, n.SelectList.With, n.SelectList.Selects, p, n.OrderBy, n.Limit, n.SelectList.OrderBy, n.SelectList.Limit)
 	case *ast.SetOprSelectList:
-		b.setOperation(n.With, nil, n.Selects, p, n.OrderBy, n.Limit)
+		arms = b.setOperation(n.With, nil, n.Selects, p, n.OrderBy, n.Limit)
 	default:
 		b.lost = true
 	}
 	b.ctes = b.ctes[:mark]
+	return arms
 }
 
 // setOperation visits the arms as blocks of their own. ORDER BY and LIMIT after
 // them stand in a block without FROM: they can name only what the arms return.
-func (b *builder) setOperation(with, more *ast.WithClause, arms []ast.Node, p place, rest ...ast.Node) {
+func (b *builder) setOperation(with, more *ast.WithClause, arms []ast.Node, p place, rest ...ast.Node) (of []int) {
 	p.exists = false // INTERSECT and EXCEPT compare what their arms return
 	all := b.open(p)
 	b.with(with, all)
 	b.with(more, all)
 	for _, arm := range arms {
-		b.query(arm, p)
+		of = append(of, b.query(arm, p)...)
 	}
 	for _, n := range rest {
 		b.walk(reflect.ValueOf(n), all, query.AtRows)
 	}
+	return of
 }
 
 // with visits common table expressions: each is in sight of those after it, a
@@ -107,19 +126,28 @@ func (b *builder) with(with *ast.WithClause, block int) {
 	if with == nil {
 		return
 	}
-	for _, cte := range with.CTEs {
-		recursive := with.IsRecursive || cte.IsRecursive
+	for _, c := range with.CTEs {
+		known := cte{name: c.Name.O, answer: &query.Answer{Names: names(c.ColNameList)}}
+		recursive := with.IsRecursive || c.IsRecursive
 		if recursive {
-			b.ctes = append(b.ctes, cte.Name.O)
+			b.ctes = append(b.ctes, known)
 		}
-		b.query(cte.Query, place{outer: block, sees: query.SeesNothing})
+		known.answer.Arms = b.query(c.Query, place{outer: block, sees: query.SeesNothing})
 		if !recursive {
-			b.ctes = append(b.ctes, cte.Name.O)
+			b.ctes = append(b.ctes, known)
 		}
 	}
 }
 
-func (b *builder) selects(n *ast.SelectStmt, p place) {
+func names(list []ast.CIStr) []string {
+	var out []string
+	for _, n := range list {
+		out = append(out, n.L)
+	}
+	return out
+}
+
+func (b *builder) selects(n *ast.SelectStmt, p place) int {
 	block := b.open(p)
 	b.with(n.With, block)
 	if n.From != nil && n.From.TableRefs != nil {
@@ -145,6 +173,7 @@ func (b *builder) selects(n *ast.SelectStmt, p place) {
 			}
 		}
 	}
+	return block
 }
 
 // fields visits a select list. Under EXISTS a star reads nothing; after DISTINCT
@@ -153,6 +182,7 @@ func (b *builder) fields(list *ast.FieldList, block int, exists bool) {
 	if list == nil {
 		return
 	}
+	b.lists[list] = block
 	for _, f := range list.Fields {
 		if f.WildCard != nil && exists {
 			b.named++
@@ -180,12 +210,13 @@ func (b *builder) from(n ast.ResultSetNode, block int) int {
 		case *ast.Join:
 			return b.from(source, block)
 		case *ast.SelectStmt, *ast.SetOprStmt:
-			leaf := b.node(query.Node{Kind: query.Leaf, Table: -1, Name: n.AsName.O})
+			answer := &query.Answer{Names: names(n.ColumnNames)}
+			leaf := b.node(query.Node{Kind: query.Leaf, Table: -1, Name: n.AsName.O, Answer: answer})
 			p := place{outer: block, sees: query.SeesNothing}
 			if n.Lateral {
 				p.sees, p.node = query.SeesBefore, leaf
 			}
-			b.query(source, p)
+			answer.Arms = b.query(source, p)
 			return leaf
 		}
 	}
@@ -216,8 +247,9 @@ func (b *builder) join(n *ast.Join, block int) int {
 		b.named++
 	}
 	node := b.node(j)
-	for _, name := range j.Using {
+	for i, name := range j.Using {
 		b.name(block, query.Named{Column: query.Column{Name: name}, Node: node})
+		b.places[n.Using[i]] = inside(block, node)
 	}
 	if n.On != nil {
 		b.analysis.Nodes[node].On = b.conjuncts(nil, n.On.Expr)
@@ -232,7 +264,12 @@ func (b *builder) table(n *ast.TableName, alias string) int {
 	if alias != "" {
 		leaf.Name = alias
 	}
-	if n.Schema.L != "" || !slices.Contains(b.ctes, n.Name.O) {
+	i := len(b.ctes) - 1
+	for ; i >= 0 && (n.Schema.L != "" || b.ctes[i].name != n.Name.O); i-- {
+	}
+	if i >= 0 {
+		leaf.Answer = b.ctes[i].answer
+	} else {
 		leaf.Table = slices.IndexFunc(b.analysis.Tables, func(t query.Table) bool {
 			return t.Name == query.Name{Schema: n.Schema.O, Name: n.Name.O}
 		})
@@ -290,6 +327,7 @@ func (b *builder) structure(v reflect.Value, block, node int) {
 		case *ast.ColumnName:
 			b.named++
 			b.name(block, query.Named{Column: columnOf(n), Node: node})
+			b.places[n] = inside(block, node)
 			return
 		case *ast.WildCardField:
 			b.named++

@@ -22,16 +22,14 @@ func (w *walker) note(n any) {
 		if compares(n.Op) {
 			w.compared = append(w.compared, n)
 		}
-	case *ast.PatternInExpr, *ast.BetweenExpr, *ast.CompareSubqueryExpr, *ast.SelectField:
+	case *ast.PatternInExpr, *ast.BetweenExpr, *ast.CompareSubqueryExpr, *ast.SelectStmt:
 		w.compared = append(w.compared, n.(ast.Node))
 	case *ast.AggregateFuncExpr:
 		a.Extremes = a.Extremes || extreme(n)
+		w.compared = append(w.compared, n)
 	case *ast.Join:
 		a.Natural = a.Natural || n.NaturalJoin
-		for _, c := range n.Using {
-			term := query.Term{Column: columnOf(c)}
-			a.Comparisons = append(a.Comparisons, query.Comparison{Terms: []query.Term{term, term}})
-		}
+		w.compared = append(w.compared, n)
 	}
 }
 
@@ -67,13 +65,71 @@ func (w *walker) comparisons() {
 			} else {
 				w.compare(query.Comparison{}, n.Expr, n.List...)
 			}
-		case *ast.SelectField:
-			if n.AsName.L != "" && n.Expr != nil {
-				w.analysis.Renamed = append(w.analysis.Renamed, query.Alias{Name: n.AsName.L, Term: w.term(n.Expr)})
+		case *ast.Join:
+			for _, c := range n.Using {
+				term := w.columnTerm(c)
+				w.analysis.Comparisons = append(w.analysis.Comparisons, query.Comparison{Terms: []query.Term{term, term}})
 			}
+		case *ast.AggregateFuncExpr:
+			if extreme(n) || n.Distinct {
+				w.ranked(n.Args)
+			}
+		case *ast.SelectStmt:
+			w.grouped(n)
 		}
 	}
 	w.compared = nil
+}
+
+// grouped keeps what DISTINCT and GROUP BY tell apart.
+func (w *walker) grouped(n *ast.SelectStmt) {
+	if n.Distinct && n.Fields != nil {
+		for _, f := range w.fields(n.Fields, -1) {
+			w.analysis.Ranked = append(w.analysis.Ranked, f.Term)
+		}
+	}
+	if n.GroupBy != nil {
+		for _, item := range n.GroupBy.Items {
+			if p, ok := item.Expr.(*ast.PositionExpr); ok && n.Fields != nil && p.N > 0 && p.N <= len(n.Fields.Fields) && n.Fields.Fields[p.N-1].Expr != nil {
+				w.ranked([]ast.ExprNode{n.Fields.Fields[p.N-1].Expr})
+			} else {
+				w.ranked([]ast.ExprNode{item.Expr})
+			}
+		}
+	}
+}
+
+func (w *walker) ranked(list []ast.ExprNode) {
+	for _, e := range list {
+		w.analysis.Ranked = append(w.analysis.Ranked, w.term(e))
+	}
+}
+
+// fields are the members of a block's select list.
+func (w *walker) fields(list *ast.FieldList, block int) []query.Field {
+	var out []query.Field
+	for _, f := range list.Fields {
+		if f.WildCard != nil {
+			of := query.Column{Schema: f.WildCard.Schema.O, Table: f.WildCard.Table.O}
+			out = append(out, query.Field{Star: true, Term: query.Term{Column: of, Block: block}})
+			continue
+		}
+		field := query.Field{Name: f.AsName.L, Term: w.term(f.Expr)}
+		if field.Name == "" && field.Term.Kind == query.TermColumn {
+			field.Name = field.Term.Column.Name
+		}
+		out = append(out, field)
+	}
+	return out
+}
+
+// columnTerm is a column as a term.
+func (w *walker) columnTerm(n *ast.ColumnName) query.Term {
+	p, ok := w.places[n]
+	if !ok {
+		p.outer = -1
+	}
+	return query.Term{Kind: query.TermColumn, Column: columnOf(n), Block: p.outer, Join: p.sees != query.SeesRows}
 }
 
 // compare adds a kind of comparison of an expression with others, one for each
@@ -160,7 +216,7 @@ func (w *walker) returned(n ast.Node) [][]query.Term {
 func (w *walker) term(e ast.ExprNode) query.Term {
 	switch e := bare(e).(type) {
 	case *ast.ColumnNameExpr:
-		return query.Term{Kind: query.TermColumn, Column: columnOf(e.Name)}
+		return w.columnTerm(e.Name)
 	case *test_driver.ParamMarkerExpr:
 		return query.Term{Kind: query.TermParam, Param: sort.SearchInts(w.markers, e.Offset)}
 	case *test_driver.ValueExpr:
@@ -203,7 +259,7 @@ func literal(v *test_driver.ValueExpr) query.Term {
 	case test_driver.KindUint64:
 		t.Literal = query.Written{Text: strconv.FormatUint(v.GetUint64(), 10), Number: true}
 	case test_driver.KindFloat32, test_driver.KindFloat64:
-		t.Literal = query.Written{Text: strconv.FormatFloat(v.GetFloat64(), 'f', -1, 64), Number: true}
+		t.Literal = query.Written{Text: strconv.FormatFloat(v.GetFloat64(), 'f', -1, 64), Number: true, Double: true}
 	case test_driver.KindBinaryLiteral:
 		t.Literal = query.Written{Text: string(v.GetBytes()), Bits: true}
 	default:

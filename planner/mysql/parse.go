@@ -102,8 +102,8 @@ func analyse(stmt ast.StmtNode) *query.Analysis {
 	case *ast.SelectStmt, *ast.SetOprStmt:
 		w.walk(s)
 		w.finish()
-		w.comparisons()
 		w.blocks(s)
+		w.comparisons()
 	default:
 		w.other(stmt)
 		w.finish()

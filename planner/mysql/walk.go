@@ -23,8 +23,10 @@ type walker struct {
 	markers []int // offsets of the parameters
 	columns []string
 	named   int // how many columns and stars
-	// compared are what compares values, and the select lists' fields.
+	// compared are what compares values, and what tells them apart.
 	compared []ast.Node
+	// places are where the columns stand, nil when that is not known.
+	places map[*ast.ColumnName]place
 	// whole is set by what reads more of a table than the rows it returns.
 	whole bool
 }

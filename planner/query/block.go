@@ -22,6 +22,8 @@ type Block struct {
 	Named []Named
 	// Aliases are the names its select list gives.
 	Aliases []string
+	// Fields are the members of its select list (MySQL).
+	Fields []Field
 	// Opaque are names that qualify columns of which nothing is known (an alias
 	// of a join).
 	Opaque []string
@@ -74,6 +76,9 @@ type Node struct {
 	Schema, Name string
 	// Renamed tells that its columns go by other names than the catalog's.
 	Renamed bool
+	// Answer is what a leaf that is no table returns; nil when that is not known
+	// (MySQL).
+	Answer *Answer
 	// Whole tells that a leaf is read by columns that are not named: those that
 	// decide the partition of a row, when partitions are selected.
 	Whole bool

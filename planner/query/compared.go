@@ -30,6 +30,11 @@ type Term struct {
 	Column  Column
 	Param   int
 	Literal Written
+	// Block is the block that names the column, -1 when it is not known; Join
+	// tells that it does so in the ON of a join, from where some of the block's
+	// tables may not be in sight.
+	Block int
+	Join  bool
 	// Inner tells that a subquery returns it.
 	Inner bool
 	// Parts are what a computed value takes its digits from, none of them
@@ -69,13 +74,24 @@ const (
 // Written is a literal in a tree.
 type Written struct {
 	Text string
-	// Number tells that it was written without quotes, Bits that it is b'…', x'…'
-	// or 0x….
-	Number, Bits bool
+	// Number tells that it was written without quotes, Bits that it is b'…', x'…' or
+	// 0x…, Double that it has an exponent.
+	Number, Bits, Double bool
 }
 
-// Alias is a name that a select list gives, and what stands there.
-type Alias struct {
+// Field is a member of a select list.
+type Field struct {
+	// Name is what it is called, "" when that hangs on its text.
 	Name string
 	Term Term
+	// Star tells of *, or of all columns of the item Term.Column.Table.
+	Star bool
+}
+
+// Answer is what a derived table, a common table expression or a statement
+// returns: the fields of the blocks Arms, one for each arm of a set operation,
+// called by Names, or if that is empty as the first arm calls them.
+type Answer struct {
+	Arms  []int
+	Names []string
 }

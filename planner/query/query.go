@@ -85,13 +85,15 @@ type Analysis struct {
 	// Wildcard tells of a * in a select list, United of UNION and its kin, in which
 	// columns meet that are not named.
 	Wildcard, United bool
-	// Comparisons are those that a column may stand in by itself, Renamed what
-	// select lists give names to, Natural tells of joins that compare all columns
-	// of a name, Extremes of MIN or MAX (MySQL).
+	// Comparisons are those that a column may stand in by itself, Ranked what
+	// DISTINCT, GROUP BY, MIN and MAX tell apart or order, Natural tells of joins that
+	// compare all columns of a name, Extremes of MIN or MAX (MySQL).
 	Comparisons []Comparison
-	Renamed     []Alias
+	Ranked      []Term
 	Natural     bool
 	Extremes    bool
+	// Answer is what the statement returns (MySQL).
+	Answer *Answer
 	// Params counts how often each parameter stands in the text; its length
 	// is the highest parameter number.
 	Params []int

@@ -25,7 +25,8 @@ func (h *handler) rekey() {
 	}
 	h.context = h.s.Upstream.Context(h.canonicalContext(k))
 	h.dirtyReads, h.readCommitted = h.isolated(readUncommitted), h.isolated(readCommitted)
-	h.scope = planner.Scope{Database: h.db, User: h.s.User, SQLMode: h.value("sql_mode"), Charset: h.value("character_set_client")}
+	h.scope = planner.Scope{Database: h.db, User: h.s.User, SQLMode: h.value("sql_mode"), Charset: h.value("character_set_client"),
+		Zone: zoneOf(h.value("time_zone"))}
 	h.scopeID = h.s.Upstream.Planner.Scope(h.scope)
 }
 
@@ -101,4 +102,15 @@ func (h *handler) useDatabase(name string) {
 		h.db = name
 		h.rekey()
 	}
+}
+
+// zoneOf is a time zone as planner.Scope has it.
+func zoneOf(name string) string {
+	switch {
+	case name == "":
+		return "SYSTEM"
+	case name[0] == '+' || name[0] == '-':
+		return ""
+	}
+	return name
 }
