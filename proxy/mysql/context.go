@@ -28,6 +28,21 @@ func (h *handler) rekey() {
 	h.scope = planner.Scope{Database: h.db, User: h.s.User, SQLMode: h.value("sql_mode"), Charset: h.value("character_set_client"),
 		Zone: zoneOf(h.value("time_zone"))}
 	h.scopeID = h.s.Upstream.Planner.Scope(h.scope)
+	h.rezone()
+}
+
+// rezone gives prepared statements plans for the session's time zone as it is
+// now; everything else of their scope is as it was when they were prepared.
+func (h *handler) rezone() {
+	for _, s := range h.statements {
+		if s.plan == nil || s.plan.Scope.Zone == h.scope.Zone {
+			continue
+		}
+		scope := s.plan.Scope
+		scope.Zone = h.scope.Zone
+		p := h.s.Upstream.Planner
+		s.plan = p.Statement(p.Scope(scope), []byte(s.text), nil)
+	}
 }
 
 // isolated says whether the session's isolation level is the one.

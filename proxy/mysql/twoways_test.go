@@ -57,3 +57,37 @@ func never(t *testing.T, c *client, ask func()) {
 		}
 	}
 }
+
+// A TIMESTAMP compared with an hour that comes twice in the session's time zone is
+// never kept; other moments are, and that hour is where clocks are not set. A
+// statement that was prepared before the zone was changed is no exception.
+func TestDoubledHoursAreNotKept(t *testing.T) {
+	everywhere(t, func(t *testing.T, s *upstream.Server) {
+		direct := table(t, s, "doubled", "CREATE TABLE doubled (id INT PRIMARY KEY, c TIMESTAMP NULL, KEY ix (c))",
+			"REPLACE INTO mysql.time_zone (Time_zone_id, Use_leap_seconds) VALUES (8888, 'N')", "REPLACE INTO mysql.time_zone_name (Name, Time_zone_id) VALUES ('Test/Twice', 8888)",
+			"REPLACE INTO mysql.time_zone_transition_type VALUES (8888, 0, 3600, 0, 'A'), (8888, 1, 7200, 1, 'B')",
+			"REPLACE INTO mysql.time_zone_transition VALUES (8888, 1711846800, 1), (8888, 1729990800, 0)",
+			"SET time_zone = '+00:00'", "INSERT INTO doubled VALUES (1, '2024-10-27 00:30:00'), (2, '2024-10-27 01:30:00')", "SET time_zone = 'Test/Twice'")
+		scan := direct.cells("SELECT COUNT(*) FROM doubled IGNORE INDEX (ix) WHERE c = '2024-10-27 02:30:00'")
+		index := direct.cells("SELECT COUNT(*) FROM doubled FORCE INDEX (ix) WHERE c = '2024-10-27 02:30:00'")
+		if scan != "2" || index != "1" {
+			t.Errorf("by scan %s, by index %s, want 2 and 1", scan, index)
+		}
+		c := mustDial(t, serve(t, s, proxy.Config{Loops: 1}), as(s, plainCaps))
+		prepared := c.command(append([]byte{byte(wire.ComStmtPrepare)}, "SELECT id FROM doubled WHERE c = ?"...))
+		execute := func(value string) reply {
+			p := append(wire.AppendStatementCommand(nil, wire.ComStmtExecute, prepared.prep.StatementID), 0, 1, 0, 0, 0)
+			return c.command(append(append(p, 0, 1, byte(wire.TypeVarString), 0, byte(len(value))), value...))
+		}
+		const twice = "2024-10-27 02:30:00"
+		untilHit(t, c, func() reply { return execute(twice) })
+		untilHit(t, c, func() reply { return c.query("SELECT id FROM doubled WHERE c = '" + twice + "'") })
+		c.query("SET time_zone = 'Test/Twice'")
+		untilHit(t, c, func() reply { return execute("2024-06-01 02:30:00") })
+		never(t, c, func() { execute(twice) })
+		never(t, c, func() { c.query("SELECT id FROM doubled WHERE c = '" + twice + "'") })
+		c.query("SET time_zone = '+02:00'")
+		untilHit(t, c, func() reply { return execute(twice) })
+		direct.query("DROP TABLE doubled")
+	})
+}
