@@ -26,6 +26,8 @@ type heldCheck struct {
 	through, united bool
 	// loose tells that it is compared in one way whatever its digits.
 	loose bool
+	// format tells that it is no value but a format of STR_TO_DATE.
+	format wantedFormat
 	// zone are the days on which the column's values are in doubt; nil for none.
 	zone *zone
 }

@@ -176,6 +176,9 @@ func (h *holder) comparison(c *query.Comparison, sides []side) {
 	if unclear {
 		h.against(nil, c, values)
 	}
+	if c.OfDay {
+		h.against(&column{name: "a time of day", held: canon.Held{Kind: canon.HeldClock, Digits: 6}}, c, values)
+	}
 	if len(all) == 0 {
 		h.expressions(c, values)
 	}

@@ -12,6 +12,8 @@ import (
 // literal tells whether a literal passes.
 func (c *heldCheck) literal(text []byte, number bool) bool {
 	switch {
+	case c.format != formatAny:
+		return !number && c.format.gives(string(text))
 	case c.unknown:
 		return !canon.Finer(text)
 	case c.through && !c.asColumn(kindOfLiteral(text, number)):
@@ -83,6 +85,8 @@ func (c *heldCheck) scanned(l *scan.Literal) bool {
 // param tells whether a parameter's value passes.
 func (c *heldCheck) param(p *Param) bool {
 	switch {
+	case c.format != formatAny:
+		return false // the server did not know it when it settled the type
 	case p.Null:
 		return true
 	case c.unknown:

@@ -21,8 +21,15 @@ func (w *walker) note(n any) {
 	case *ast.BinaryOperationExpr:
 		if compares(n.Op) {
 			w.compared = append(w.compared, n)
+			w.meets(n.L, n.R)
 		}
-	case *ast.PatternInExpr, *ast.BetweenExpr, *ast.CompareSubqueryExpr, *ast.SelectStmt:
+	case *ast.PatternInExpr:
+		w.compared = append(w.compared, n)
+		w.meets(append([]ast.ExprNode{n.Expr}, n.List...)...)
+	case *ast.BetweenExpr:
+		w.compared = append(w.compared, n)
+		w.meets(n.Expr, n.Left, n.Right)
+	case *ast.CompareSubqueryExpr, *ast.SelectStmt:
 		w.compared = append(w.compared, n.(ast.Node))
 	case *ast.AggregateFuncExpr:
 		a.Extremes = a.Extremes || extreme(n)
@@ -51,6 +58,9 @@ func ordered(op opcode.Op) bool {
 
 // comparisons takes apart what note kept.
 func (w *walker) comparisons() {
+	for _, e := range w.formats {
+		w.analysis.Formats = append(w.analysis.Formats, w.term(e))
+	}
 	for _, n := range w.compared {
 		switch n := n.(type) {
 		case *ast.BinaryOperationExpr:
@@ -149,6 +159,14 @@ func (w *walker) compare(kind query.Comparison, with ast.ExprNode, others ...ast
 			} else {
 				list[i].Terms = append(list[i].Terms, query.Term{Kind: query.TermComputed, Makes: query.MakesDigits})
 			}
+		}
+	}
+	if call, ok := bare(with).(*ast.FuncCallExpr); ok && w.harmless[call] {
+		list[0].OfDay = true
+	}
+	for _, o := range others {
+		if call, ok := bare(o).(*ast.FuncCallExpr); ok && w.harmless[call] {
+			list[0].OfDay = true
 		}
 	}
 	w.analysis.Comparisons = append(w.analysis.Comparisons, list...)

@@ -69,7 +69,7 @@ var deterministic = words(`
 // with the current date (MySQL manual, "Conversion Between Date and Time
 // Types").
 var (
-	timeOfDay = words(`time sec_to_time maketime timediff addtime subtime timeliteral str_to_date`)
+	timeOfDay = words(`time sec_to_time maketime timediff addtime subtime timeliteral`)
 	needsDate = words(`adddate convert_tz date date_add date_format date_sub datediff day dayname dayofmonth dayofweek
 		dayofyear extract last_day month monthname quarter subdate timestamp timestampadd timestampdiff to_days
 		to_seconds unix_timestamp week weekday weekofyear year yearweek`)

@@ -100,6 +100,7 @@ func analyse(stmt ast.StmtNode) *query.Analysis {
 	w := &walker{analysis: &query.Analysis{Class: query.ClassRead}}
 	switch s := stmt.(type) {
 	case *ast.SelectStmt, *ast.SetOprStmt:
+		w.shown(stmt)
 		w.walk(s)
 		w.finish()
 		w.blocks(s)

@@ -25,6 +25,9 @@ type walker struct {
 	named   int // how many columns and stars
 	// compared are what compares values, and what tells them apart.
 	compared []ast.Node
+	// harmless are calls of TIME() that meet no date, formats those of STR_TO_DATE.
+	harmless map[*ast.FuncCallExpr]bool
+	formats  []ast.ExprNode
 	// places are where the columns stand, nil when that is not known.
 	places map[*ast.ColumnName]place
 	// whole is set by what reads more of a table than the rows it returns.
@@ -116,7 +119,8 @@ func (w *walker) leaf(n any) bool {
 		// DATE '…' and its kin are calls of names that nobody can write.
 		name := strings.TrimPrefix(n.FnName.L, "'tidb`.(")
 		w.function(n.Schema.L, name, len(n.Args))
-		a.TimeOfDay = a.TimeOfDay || timeOfDay[name] && !keepsDate(name, n.Args)
+		a.TimeOfDay = a.TimeOfDay || timeOfDay[name] && !keepsDate(name, n.Args) && !w.harmless[n]
+		w.format(name, n.Args)
 		a.NeedsDate = a.NeedsDate || needsDate[name]
 	case *ast.FuncCastExpr:
 		if n.Tp != nil {

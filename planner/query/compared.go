@@ -7,7 +7,10 @@ package query
 type Comparison struct {
 	// Ordered tells of <, <=, > and >=, Between of BETWEEN.
 	Ordered, Between bool
-	Terms            []Term
+	// OfDay tells that TIME() stands on one side, and constants or TIME() on the
+	// others.
+	OfDay bool
+	Terms []Term
 }
 
 // TermKind is what one side of a comparison is.

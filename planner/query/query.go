@@ -82,6 +82,9 @@ type Analysis struct {
 	// TimeOfDay tells of functions that give a time of day, NeedsDate of those
 	// that would complete one with the current date (MySQL).
 	TimeOfDay, NeedsDate bool
+	// Formats are those of STR_TO_DATE: whether it gives a day or a time of day
+	// hangs on them (MySQL).
+	Formats []Term
 	// Wildcard tells of a * in a select list, United of UNION and its kin, in which
 	// columns meet that are not named.
 	Wildcard, United bool
