@@ -3,7 +3,6 @@ package mysql_test
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"fmt"
 	"io"
@@ -22,31 +21,13 @@ import (
 	wire "freshet/protocol/mysql"
 )
 
-// compressed opens a go-sql-driver pool with one connection that compresses.
-func compressed(t *testing.T, s *upstream.Server, address string, config *tls.Config) *sql.DB {
-	t.Helper()
-	c := driver.NewConfig()
-	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.TLS, c.MultiStatements = s.User, s.Password, "tcp", address, s.Database, config, true
-	if err := c.Apply(driver.EnableCompression(true)); err != nil {
-		t.Fatal(err)
-	}
-	connector, err := driver.NewConnector(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1)
-	t.Cleanup(func() { db.Close() })
-	return db
-}
-
 // A session that compresses is a session: hits, prepared statements, results and
 // statements of many packets, several statements, files; in TLS and without.
 func TestCompression(t *testing.T) {
 	everywhere(t, func(t *testing.T, s *upstream.Server) {
-		ca := pki.New(t)
+		ca, compressed := pki.New(t), driver.EnableCompression(true)
 		address := serve(t, s, withTLS(ca, ""))
-		for name, db := range map[string]*sql.DB{"in clear": compressed(t, s, address, nil), "in TLS": compressed(t, s, address, trusting(ca))} {
+		for name, db := range map[string]*sql.DB{"in clear": overTLS(t, s, address, nil, compressed), "in TLS": overTLS(t, s, address, trusting(ca), compressed)} {
 			t.Run(name, func(t *testing.T) {
 				exec := func(text string) {
 					t.Helper()
@@ -54,7 +35,9 @@ func TestCompression(t *testing.T) {
 						t.Fatalf("%s: %v", text, err)
 					}
 				}
-				exec("DROP TABLE IF EXISTS packed_client; CREATE TABLE packed_client (id INT PRIMARY KEY, v VARCHAR(20)); INSERT INTO packed_client VALUES (1, 'one'), (2, 'two')")
+				exec("DROP TABLE IF EXISTS packed_client")
+				exec("CREATE TABLE packed_client (id INT PRIMARY KEY, v VARCHAR(20))")
+				exec("INSERT INTO packed_client VALUES (1, 'one'), (2, 'two')")
 				hitsUnderTLS(t, db, "SELECT v FROM packed_client WHERE id = 1")
 				hitsUnderTLS(t, db, "SELECT v FROM packed_client WHERE id = ?", 1)
 				longUnderTLS(t, db)

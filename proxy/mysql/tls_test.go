@@ -28,10 +28,13 @@ func withTLS(ca *pki.Authority, mode proxy.TLSMode) proxy.Config {
 
 // overTLS opens a go-sql-driver pool with one connection. A nil configuration is
 // for a client in clear.
-func overTLS(t *testing.T, s *upstream.Server, address string, config *tls.Config) *sql.DB {
+func overTLS(t *testing.T, s *upstream.Server, address string, config *tls.Config, more ...driver.Option) *sql.DB {
 	t.Helper()
 	c := driver.NewConfig()
 	c.User, c.Passwd, c.Net, c.Addr, c.DBName, c.TLS = s.User, s.Password, "tcp", address, s.Database, config
+	if err := c.Apply(more...); err != nil {
+		t.Fatal(err)
+	}
 	connector, err := driver.NewConnector(c)
 	if err != nil {
 		t.Fatal(err)
