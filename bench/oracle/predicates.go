@@ -202,6 +202,9 @@ func (b *builder) pattern(t named) string {
 
 func (b *builder) expression(t named) string {
 	u := t.alias + ".u"
+	if b.d.mysql && b.chance(25) {
+		return b.ofDay(t)
+	}
 	if b.functions && b.chance(40) {
 		return pick(b.gen, []string{"twice(" + u + ") = " + b.literalN(7), u + " < tally()", t.n() + " % 7 < tally()"})
 	}

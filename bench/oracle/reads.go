@@ -28,6 +28,7 @@ var readKinds = []struct {
 	{"window", 4, (*builder).window},
 	{"union", 5, (*builder).union},
 	{"cte", 5, (*builder).cte},
+	{"through", 4, (*builder).through},
 	{"derived", 4, (*builder).derived},
 	{"distinct", 3, (*builder).distinct},
 	{"top", 7, (*builder).top},

@@ -1,6 +1,9 @@
 package oracle
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 func (b *builder) union() (string, bool) {
 	x, y := b.anyTable(), b.anyTable()
@@ -17,6 +20,40 @@ func (b *builder) union() (string, bool) {
 		return part("1 AS tag, "+x.n()+", "+x.alias+".s", x) + " UNION ALL " + part("2, "+y.n()+", "+y.alias+".s", y) + " ORDER BY tag, n", true
 	}
 	return part(x.n()+", "+x.alias+".s", x) + " UNION ALL " + part(y.n()+", "+y.alias+".s", y), false
+}
+
+// through compares a column with a value that comes out of a query of its own.
+func (b *builder) through() (string, bool) {
+	x := b.anyTable()
+	c := b.eqColumn(x)
+	value := pick(b.gen, c.pool) // a literal, for PostgreSQL could not tell a parameter's type
+	if !b.d.mysql {
+		value = fmt.Sprintf("CAST(%s AS %s)", value, bare(c.kind))
+	}
+	list, op := b.list(x), pick(b.gen, []string{"=", "=", ">=", "<"})
+	if strings.HasPrefix(strings.ToLower(c.kind.name), "json") || c.kind.traits&ranked == 0 {
+		op = "="
+	}
+	switch b.rng.IntN(4) {
+	case 0:
+		return fmt.Sprintf("SELECT %s FROM %s JOIN (SELECT %s AS v) q ON %s %s q.v", list, x.from(), value, x.dot(c), op), false
+	case 1:
+		return fmt.Sprintf("WITH p AS (SELECT %s AS v), q AS (SELECT * FROM p) SELECT %s FROM %s, q WHERE %s %s q.v", value, list, x.from(), x.dot(c), op), false
+	case 2:
+		return fmt.Sprintf("SELECT %s FROM %s WHERE %s %s (SELECT v FROM (SELECT %s AS v) q)", list, x.from(), x.dot(c), op, value), false
+	}
+	return fmt.Sprintf("WITH q (v) AS (SELECT %s UNION ALL SELECT %s) SELECT %s FROM %s JOIN q ON %s = q.v", value, value, list, x.from(), x.dot(c)), false
+}
+
+// ofDay looks at the time of day of moments (MySQL).
+func (b *builder) ofDay(t named) string {
+	for _, c := range t.columns {
+		if strings.HasPrefix(c.kind.name, "DATETIME") || strings.HasPrefix(c.kind.name, "TIMESTAMP") {
+			return pick(b.gen, []string{"TIME(" + t.dot(c) + ") = '02:30:00'", "TIME(" + t.dot(c) + ") BETWEEN '00:00' AND '12:00'",
+				t.dot(c) + " >= STR_TO_DATE('2024-01-01', '%Y-%m-%d')", t.dot(c) + " < STR_TO_DATE('01.02.2024 10:00', '%d.%m.%Y %H:%i')"})
+		}
+	}
+	return b.equality(t)
 }
 
 func (b *builder) cte() (string, bool) {
