@@ -90,6 +90,9 @@ type column struct {
 	held      canon.Held // MySQL
 	// builtIn tells that the type came with the server (PostgreSQL).
 	builtIn bool
+	// names tells that values are numbers of what the catalog names, and are shown
+	// by those names: regclass and the like, or a type that holds one (PostgreSQL).
+	names bool
 }
 
 // clock says how a column's values stand to time.

@@ -19,12 +19,20 @@ func postgresString(s string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(s) + "'"
 }
 
+// namesSQL tells of a type t whether it is regclass or one of its kind, or an array,
+// a domain, a range or a record with one.
+const namesSQL = `EXISTS (WITH RECURSIVE k(oid) AS (SELECT t.oid UNION SELECT x.oid FROM k JOIN pg_catalog.pg_type y ON y.oid = k.oid
+			CROSS JOIN LATERAL (SELECT y.typelem UNION ALL SELECT y.typbasetype
+				UNION ALL SELECT g.rngsubtype FROM pg_catalog.pg_range g WHERE g.rngtypid = y.oid
+				UNION ALL SELECT b.atttypid FROM pg_catalog.pg_attribute b WHERE b.attrelid = y.typrelid AND b.attnum > 0) x(oid) WHERE x.oid <> 0)
+		SELECT FROM k JOIN pg_catalog.pg_type z ON z.oid = k.oid WHERE z.oid < 16384 AND z.typname ~ '^reg')`
+
 // postgresTables looks up all relations of one name, in every schema.
 func (k *catalog) postgresTables(ctx context.Context, name string) (*listing, error) {
 	return k.lookup(ctx, "\x00"+name, func(ctx context.Context) ([]*relation, error) {
-		rows, err := k.query(ctx, 13, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, `+feed.PoliciesSQL+`,
+		rows, err := k.query(ctx, 14, `SELECT n.nspname, c.oid, c.relkind, c.relpersistence, `+feed.PoliciesSQL+`,
 			`+heirsSQL+`, n.oid, a.attname, a.atttypid, pg_catalog.format_type(a.atttypid, a.atttypmod), a.attgenerated <> '',
-			t.typtype, coalesce(co.collisdeterministic, true)
+			t.typtype, coalesce(co.collisdeterministic, true), `+namesSQL+`
 			FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 			LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
 			LEFT JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
@@ -146,14 +154,14 @@ func (r *relation) part() {
 }
 
 // addPostgresColumn takes attname, atttypid, the type's name, whether it is
-// generated, typtype, whether its collation is deterministic.
+// generated, typtype, whether its collation is deterministic, whether it names.
 func (r *relation) addPostgresColumn(row []*string) error {
 	oid, err := strconv.ParseUint(text(row[1]), 10, 32)
 	if err != nil {
 		return err
 	}
 	isTrue := func(i int) bool { return text(row[i]) == "t" || text(row[i]) == "true" }
-	c := column{name: text(row[0]), generated: isTrue(3), builtIn: oid < firstUserOID}
+	c := column{name: text(row[0]), generated: isTrue(3), builtIn: oid < firstUserOID, names: isTrue(6)}
 	if !c.generated {
 		c.compare.Kind = canon.PostgresKind(uint32(oid), isTrue(5))
 	}

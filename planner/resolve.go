@@ -47,6 +47,7 @@ func (p *Planner) resolve(ctx context.Context, t *template, s Scope, a *query.An
 	if a.Reason == "" && r.follow() {
 		r.refer()
 		r.textOnly()
+		r.catalogNames()
 	}
 	r.write()
 }
@@ -86,6 +87,18 @@ func (r *resolver) write() {
 		return
 	}
 	plan.Tracking, plan.Explain = t.explain(func(i int) narrowing { return t.refs[i].full() })
+}
+
+// catalogNames refuses answers with values that are shown by names which the
+// catalog gives them now: that those change is in no table's log.
+func (r *resolver) catalogNames() {
+	for _, ref := range r.template.refs {
+		for i, c := range ref.relation.columns {
+			if c.names && (ref.reads == nil || slices.Contains(ref.reads, i)) {
+				r.analysis.Refuse("the column " + c.name + " holds what the catalog names")
+			}
+		}
+	}
 }
 
 // names lists the tables in words, as far as they are known.

@@ -76,6 +76,14 @@ const pgWorldSQL = `SELECT md5(concat_ws('|',
 const pgNamesSQL = `SELECT concat_ws(':', count(*), sum(c.oid::bigint), sum(hashtext(c.relname)::bigint)) FROM pg_class c
 	WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't'`
 
+// pgBuiltinsSQL is the fingerprint of the server's own functions, operators and
+// casts, which a superuser can take from others or replace. There are thousands,
+// so they are looked at now and then, and not in each proof.
+const pgBuiltinsSQL = `SELECT string_agg(concat_ws(':', b.kind, b.x, b.n), ',' ORDER BY b.kind, b.x::text) FROM (
+	SELECT 'f' AS kind, xmin AS x, count(*) AS n FROM pg_proc WHERE oid < 16384 GROUP BY xmin
+	UNION ALL SELECT 'o', xmin, count(*) FROM pg_operator WHERE oid < 16384 GROUP BY xmin
+	UNION ALL SELECT 'c', xmin, count(*) FROM pg_cast WHERE oid < 16384 GROUP BY xmin) b`
+
 // pgUnsentKeySQL tells whether the replica identity of c holds a generated
 // column that the publication leaves out: from PostgreSQL 18 on, the server
 // refuses updates and deletes of such a table once it is published. Virtual

@@ -76,11 +76,11 @@ func (s pgSighting) opens() bool { return s.snapshot.xmin >= s.gate }
 const glanceSQL = `SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text`
 
 // probeSQL is glanceSQL with the fingerprints: of the tables that are followed
-// ($1), of everything else that can change what a statement means, and of the
-// names there are, if they are asked for ($2). All in one statement, so in one
-// snapshot.
+// ($1), of everything else that can change what a statement means, and, if they
+// are asked for ($2), of the names there are and of what came with the server. All
+// in one statement, so in one snapshot.
 var probeSQL = `SELECT pg_current_snapshot()::text, pg_current_wal_insert_lsn()::text,
-	(` + pgPrintsSQL + `), (` + pgWorldSQL + `), CASE WHEN $2::boolean THEN (` + pgNamesSQL + `) END`
+	(` + pgPrintsSQL + `), (` + pgWorldSQL + `), CASE WHEN $2::boolean THEN (` + pgNamesSQL + `) END, CASE WHEN $2 THEN (` + pgBuiltinsSQL + `) END`
 
 // probe asks for a snapshot, and tells of changed definitions before it
 // returns: a probe is not proven before they are marked.
@@ -103,9 +103,13 @@ func (s *pgSource) probe(ctx context.Context, whole bool) (sighting, bool, error
 // probeOn glances first: where nothing has moved since the last whole probe, the
 // glance is as good as one. That the end of the log has not moved is not enough: a
 // transaction is in the log before it is in snapshots.
+//
+// Names and what came with the server are looked at seldom. No answer can be wrong
+// for want of the names, and what a superuser does to the server's own functions is
+// noticed within twice Config.ProbeEvery.
 func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn, whole bool) (pgSighting, bool, error) {
 	s.mu.Lock()
-	w := pgWatch{prints: maps.Clone(s.prints), world: s.world, names: s.names}
+	w := pgWatch{prints: maps.Clone(s.prints), world: s.world, names: s.names, builtins: s.builtins}
 	gate := s.gate
 	s.mu.Unlock()
 	if w.world == "" {
@@ -118,36 +122,32 @@ func (s *pgSource) probeOn(ctx context.Context, c *pgconn.PgConn, whole bool) (p
 	if err != nil {
 		return pgSighting{}, false, err
 	}
-	if moved := string(row[0]) != s.lastSnapshot || string(row[1]) != s.lastLSN; !moved || !whole {
+	moved := string(row[0]) != s.lastSnapshot || string(row[1]) != s.lastLSN
+	seldom := w.names == "" || time.Since(s.named) >= s.feed.cfg.ProbeEvery
+	if !whole || !moved && !(s.owing && seldom) {
 		seen, err := readSighting(row, gate)
 		return seen, !moved, err
 	}
-	if row, err = pgProbeRow(ctx, c, probeName, w.oids(), strconv.AppendBool(nil, s.wantNames(w.names != ""))); err != nil {
+	if row, err = pgProbeRow(ctx, c, probeName, w.oids(), strconv.AppendBool(nil, seldom)); err != nil {
 		return pgSighting{}, false, err
+	}
+	if s.owing = !seldom; seldom {
+		s.named = time.Now()
 	}
 	seen, err := readSighting(row, gate)
 	if err != nil {
 		return seen, false, err
 	}
-	s.compare(w, string(row[2]), string(row[3]), string(row[4]))
+	s.compare(w, pgWatch{world: string(row[3]), names: string(row[4]), builtins: string(row[5])}, string(row[2]))
 	s.lastSnapshot, s.lastLSN = string(row[0]), string(row[1])
 	return seen, true, nil
-}
-
-// wantNames tells whether names are due. No answer can be wrong for want of
-// them, so they are not asked for by each proof once they are known.
-func (s *pgSource) wantNames(known bool) bool {
-	due := !known || time.Since(s.named) >= s.feed.cfg.ProbeEvery
-	if due {
-		s.named = time.Now()
-	}
-	return due
 }
 
 // pgWatch is what a probe's fingerprints are compared with.
 type pgWatch struct {
 	prints       map[nameKey]*pgPrint
 	world, names string
+	builtins     string
 }
 
 // oids are the tables', as an array's text.
@@ -170,7 +170,7 @@ const (
 	probeName  = "probe"
 )
 
-var probeColumns = map[string]int{glanceName: 2, probeName: 5}
+var probeColumns = map[string]int{glanceName: 2, probeName: 6}
 
 // pgProbeRow runs one of the probe's statements.
 func pgProbeRow(ctx context.Context, c *pgconn.PgConn, name string, params ...[]byte) ([][]byte, error) {
@@ -210,9 +210,9 @@ func (s *pgSource) prepareProbe(ctx context.Context, c *pgconn.PgConn) error {
 }
 
 // compare tells the applier what is not as it was.
-func (s *pgSource) compare(w pgWatch, prints, world, names string) {
-	if names == "" {
-		names = w.names // not asked for
+func (s *pgSource) compare(w, seen pgWatch, prints string) {
+	if seen.names == "" { // not asked for
+		seen.names, seen.builtins = w.names, w.builtins
 	}
 	now := make(map[string]string, len(w.prints))
 	for _, part := range strings.FieldsFunc(prints, func(r rune) bool { return r == ',' }) {
@@ -229,9 +229,9 @@ func (s *pgSource) compare(w pgWatch, prints, world, names string) {
 		}
 	}
 	s.mu.Lock()
-	s.world, s.names = world, names
+	s.world, s.names, s.builtins = seen.world, seen.names, seen.builtins
 	// The first time, whatever the planner has read may be older.
-	all := world != w.world
+	all := seen.world != w.world || w.builtins != "" && seen.builtins != w.builtins
 	if all {
 		clear(s.prints)
 	}
@@ -250,7 +250,7 @@ func (s *pgSource) compare(w pgWatch, prints, world, names string) {
 		s.untidy.Store(true)
 		s.feed.applier.redefined(changed)
 	}
-	if !all && w.names != "" && names != w.names {
+	if !all && w.names != "" && seen.names != w.names {
 		// No answer that is kept can be wrong, but plans may say of a relation
 		// that it does not exist.
 		s.feed.applier.onSchema("", "")

@@ -226,7 +226,7 @@ func (s *pgSource) beginStream(ctx context.Context, conn *pgconn.PgConn) (uint64
 	}
 	s.mu.Lock()
 	s.gate = next
-	s.world, s.names = "", ""
+	s.world, s.names, s.builtins = "", "", ""
 	s.mu.Unlock()
 	return begin, startReplication(conn, slot)
 }

@@ -36,7 +36,7 @@ type pgSource struct {
 	line   *pgLine              // the stream's, while it runs
 	prints map[nameKey]*pgPrint // the definitions that probes watch
 	// world is what probes know of the rest of the catalog; "" before the first.
-	world, names string
+	world, names, builtins string
 	// gate is the number of the first transaction that cannot have been logged
 	// before the stream began.
 	gate uint64
@@ -51,6 +51,7 @@ type pgSource struct {
 	// names and had the log flushed, and the line on which the probe is prepared.
 	lastSnapshot, lastLSN string
 	named, flushed        time.Time
+	owing                 bool // the last whole probe did not ask for names
 	prepared              *pgconn.PgConn
 
 	// The keeper's alone.

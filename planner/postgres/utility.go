@@ -54,6 +54,10 @@ func classOf(stmt *pg.Node) query.Class {
 		*pg.Node_ClusterStmt, *pg.Node_ReindexStmt:
 		return query.ClassWrite
 	case *pg.Node_TransactionStmt:
+		switch stmt.GetTransactionStmt().GetKind() {
+		case pg.TransactionStmtKind_TRANS_STMT_COMMIT_PREPARED, pg.TransactionStmtKind_TRANS_STMT_ROLLBACK_PREPARED:
+			return query.ClassWrite // of what another transaction, or session, wrote
+		}
 		return query.ClassTransaction
 	case *pg.Node_VariableSetStmt, *pg.Node_PrepareStmt, *pg.Node_ExecuteStmt, *pg.Node_DeallocateStmt,
 		*pg.Node_DeclareCursorStmt, *pg.Node_FetchStmt, *pg.Node_ClosePortalStmt, *pg.Node_ListenStmt,
