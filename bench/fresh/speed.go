@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -424,31 +425,52 @@ const settleFor = 2 * time.Millisecond
 
 // bareCommit is the time from sending a commit to the bare client's seeing it.
 func (r *speedRun) bareCommit(ctx context.Context) (time.Duration, error) {
-	sent, seen, err := r.seenCommit(ctx)
-	return seen.Sub(sent), err
-}
-
-// seenCommit tells when a commit was sent, and when the bare client saw it.
-func (r *speedRun) seenCommit(ctx context.Context) (sent, seen time.Time, err error) {
-	r.values++
-	r.bare.expect(r.values)
-	sent = time.Now()
-	if err := r.commit(); err != nil {
-		return sent, sent, err
-	}
-	seen, err = r.bare.await(ctx)
-	return sent, seen, err
+	var took time.Duration
+	err := r.afterCommit(ctx, func(sent, seen time.Time) error {
+		took = seen.Sub(sent)
+		return nil
+	})
+	return took, err
 }
 
 // ownRead is the time to the answer that the bare client gets from the server
 // itself when it asks as soon as it has seen the commit.
 func (r *speedRun) ownRead(ctx context.Context) (time.Duration, error) {
-	sent, _, err := r.seenCommit(ctx)
-	if err != nil {
-		return 0, err
+	var took time.Duration
+	err := r.afterCommit(ctx, func(sent, _ time.Time) error {
+		_, err := r.direct.Query(reading(r.values))
+		took = time.Since(sent)
+		return err
+	})
+	return took, err
+}
+
+// afterCommit commits, and runs then as soon as the bare client has seen it.
+// Until then a client asks the proxy without pause, for another row, as it does
+// while it awaits a fresh answer: whoever hears of the commit has to come by the
+// same core.
+func (r *speedRun) afterCommit(ctx context.Context, then func(sent, seen time.Time) error) error {
+	r.values++
+	r.bare.expect(r.values)
+	sent := time.Now()
+	if err := r.commit(); err != nil {
+		return err
 	}
-	_, err = r.direct.Query(reading(r.values))
-	return time.Since(sent), err
+	var over atomic.Bool
+	asked := make(chan error, 1)
+	go func() {
+		var err error
+		for sql := reading(r.values + 2); err == nil && !over.Load(); {
+			_, err = r.reader.Query(sql)
+		}
+		asked <- err
+	}()
+	seen, err := r.bare.await(ctx)
+	over.Store(true)
+	if err == nil {
+		err = then(sent, seen)
+	}
+	return errors.Join(err, <-asked)
 }
 
 // reading reads the row to which a commit writes the value.
