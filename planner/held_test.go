@@ -284,21 +284,7 @@ func TestComparedInTwoWays(t *testing.T) {
 	for _, kind := range []upstream.Kind{upstream.MariaDB, upstream.MySQL, upstream.MariaDB11} {
 		t.Run(string(kind), func(t *testing.T) {
 			h := newHeldTest(t, kind)
-			twice, kept := 0, 0
-			for range heldStatements {
-				text, args := h.statement()
-				answers := h.answers(text, args)
-				ok := len(answers) > 0 && h.kept(text, args)
-				if ok {
-					kept++
-				}
-				if len(answers) > 1 {
-					if twice++; ok {
-						t.Errorf("%s\n with %v has %d answers, and would be kept:\n%s", text, args, len(answers), strings.Join(answers, "\n---\n"))
-					}
-				}
-			}
-			t.Logf("%d statements, %d with several answers, %d kept", heldStatements, twice, kept)
+			twice, kept := h.play(heldStatements, h.statement)
 			if twice < heldStatements/50 || kept < heldStatements/4 {
 				t.Error("the statements drawn prove nothing")
 			}
@@ -307,3 +293,24 @@ func TestComparedInTwoWays(t *testing.T) {
 }
 
 const heldStatements = 1800
+
+// play has so many statements answered, holds each that has several answers to
+// being forwarded, and counts those, and what is kept.
+func (h *heldTest) play(statements int, draw func() (text string, args []any)) (twice, kept int) {
+	h.t.Helper()
+	for range statements {
+		text, args := draw()
+		answers := h.answers(text, args)
+		ok := len(answers) > 0 && h.kept(text, args)
+		if ok {
+			kept++
+		}
+		if len(answers) > 1 {
+			if twice++; ok {
+				h.t.Errorf("%s\n with %v has %d answers, and would be kept:\n%s", text, args, len(answers), strings.Join(answers, "\n---\n"))
+			}
+		}
+	}
+	h.t.Logf("%d statements, %d with several answers, %d kept", statements, twice, kept)
+	return twice, kept
+}

@@ -375,7 +375,12 @@ func TestSlowReader(t *testing.T) {
 		io.ReadFull(c, b)    //nolint:errcheck // the flood below fails then
 		flood(c, floodBytes) //nolint:errcheck // the reader sees what arrives
 	})
-	c := dial(t, address)
+	readSlowly(t, dial(t, address))
+}
+
+// readSlowly asks for a flood, and holds the heap to a few MiB while it is read.
+func readSlowly(t *testing.T, c net.Conn) {
+	t.Helper()
 	before := heapMiB()
 	if _, err := c.Write([]byte("x")); err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 
 	"gopkg.in/yaml.v3"
@@ -103,6 +104,35 @@ func (u *Upstream) User(name string) *User {
 		return (*all)[name]
 	}
 	return nil
+}
+
+// Login is the user of that name as it logs in upstream. An error says that there
+// is none of that name any more.
+func (u *Upstream) Login(name string) (User, error) {
+	user := u.User(name)
+	if user == nil {
+		return User{}, fmt.Errorf("user %s is not in --users any more", name)
+	}
+	return *user, nil
+}
+
+// OtherUser is the session's user, "" if it is the DSN's. Whether
+// there is one of that name makes no difference: who turns out to be nobody gets no
+// link.
+func (s *Session) OtherUser() string {
+	if s.User == s.Upstream.Target.User {
+		return ""
+	}
+	return s.User
+}
+
+// Host is the client's address without its port, as errors show it.
+func (s *Session) Host() string {
+	host, _, err := net.SplitHostPort(s.Remote.String())
+	if err != nil {
+		return s.Remote.String()
+	}
+	return host
 }
 
 // SetUser notes whose session it is, or means to be until the login succeeds.

@@ -126,11 +126,8 @@ func (c *Compressor) deflate(dst, plain []byte) []byte {
 	b := bytes.NewBuffer(dst)
 	w.Reset(b)
 	// Neither fails: a Buffer takes everything.
-	if _, err := w.Write(plain); err != nil {
-		return dst
-	}
-	if err := w.Close(); err != nil {
-		return dst
+	if _, err := w.Write(plain); err != nil || w.Close() != nil {
+		return append(dst, plain...) // not shorter, so it goes as it is
 	}
 	return b.Bytes()
 }

@@ -48,7 +48,7 @@ func DecodeLenenc(b []byte) (v uint64, n int) {
 	case c == lenenc16 && len(b) >= 3:
 		return uint64(binary.LittleEndian.Uint16(b[1:])), 3
 	case c == lenenc24 && len(b) >= 4:
-		return uint64(b[1]) | uint64(b[2])<<8 | uint64(b[3])<<16, 4
+		return uint64(uint24(b[1:])), 4
 	case c == lenenc64 && len(b) >= 9:
 		return binary.LittleEndian.Uint64(b[1:]), 9
 	}

@@ -20,7 +20,7 @@ func DecodeHeader(b []byte) (Header, error) {
 	if len(b) < HeaderLen {
 		return Header{}, ErrIncomplete
 	}
-	return Header{Length: int(b[0]) | int(b[1])<<8 | int(b[2])<<16, Seq: b[3]}, nil
+	return Header{Length: uint24(b), Seq: b[3]}, nil
 }
 
 // AppendHeader appends a packet's header.

@@ -8,11 +8,7 @@ import (
 )
 
 func (h *handler) linkKey() linkKey {
-	k := linkKey{caps: capsForLink(h.caps), collation: h.collation, database: h.db, settings: h.settings}
-	if h.s.User != h.s.Upstream.Target.User {
-		k.user = h.s.User
-	}
-	return k
+	return linkKey{user: h.s.OtherUser(), caps: capsForLink(h.caps), collation: h.collation, database: h.db, settings: h.settings}
 }
 
 // rekey recomputes what depends on the session's state: the pool's key, the

@@ -76,14 +76,12 @@ func dialKey(ctx context.Context, u *proxy.Upstream, k linkKey, then func(*openi
 // targetOf is the upstream as the key's user logs in there.
 func targetOf(u *proxy.Upstream, k linkKey) (proxy.Target, error) {
 	t := u.Target
-	if k.user != "" {
-		user := u.User(k.user)
-		if user == nil {
-			return t, fmt.Errorf("user %s is not in --users any more", k.user)
-		}
-		t.User, t.Password = user.Name, user.Password
+	if k.user == "" {
+		return t, nil
 	}
-	return t, nil
+	user, err := u.Login(k.user)
+	t.User, t.Password = user.Name, user.Password
+	return t, err
 }
 
 // opening is one link on its way, step by step in the order of open.

@@ -198,8 +198,7 @@ func (h *handler) Closed() {
 func (h *handler) leave() {
 	idle := h.s.Link != nil && h.phase == phaseCommand && len(h.queue) == 0 && !h.concluding && !h.inTransaction()
 	if idle && h.hold&^soft == 0 && !h.owed.unsure() {
-		h.s.Link.Key = h.key
-		h.s.ReleaseLink()
+		h.giveBack()
 	}
 }
 

@@ -3,7 +3,6 @@ package mysql
 import (
 	"crypto/rand"
 	"errors"
-	"net"
 
 	wire "freshet/protocol/mysql"
 	"freshet/proxy"
@@ -138,7 +137,7 @@ func (h *handler) admitted() bool {
 		h.fatal(h.login.seq, wire.NewError(wire.ErrNumSecureTransport, "Connections using insecure transport are prohibited while --require_secure_transport=ON."))
 		return false
 	case proxy.LacksCertificate:
-		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.host(), true))
+		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.s.Host(), true))
 		return false
 	}
 	return true
@@ -162,7 +161,7 @@ func (h *handler) judge(answer []byte) {
 	}
 	right := wire.VerifyScramble(h.login.plugin, h.login.nonce[:], answer, user.Password)
 	if !right || !known {
-		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.host(), len(answer) > 0))
+		h.fatal(h.login.seq, wire.AccessDenied(h.login.user, h.s.Host(), len(answer) > 0))
 		return
 	}
 	h.s.SetUser(h.login.user)
@@ -171,15 +170,6 @@ func (h *handler) judge(answer []byte) {
 		h.login.seq++
 	}
 	h.enter()
-}
-
-// host is the client's address as errors show it.
-func (h *handler) host() string {
-	host, _, err := net.SplitHostPort(h.s.Remote.String())
-	if err != nil {
-		return h.s.Remote.String()
-	}
-	return host
 }
 
 // enter makes the session a fresh one on the wanted database. The first

@@ -88,16 +88,24 @@ func as(s *upstream.Server, caps wire.Capability) loginAs {
 const plainCaps = wire.ClientLongPassword | wire.ClientLongFlag | wire.ClientConnectWithDB | wire.ClientProtocol41 | wire.ClientTransactions |
 	wire.ClientSecureConnection | wire.ClientMultiStatements | wire.ClientMultiResults | wire.ClientPSMultiResults | wire.ClientPluginAuth | wire.ClientLocalFiles
 
-// dial connects and logs in; the error is the server's refusal.
-func dial(t *testing.T, address string, l loginAs) (*client, error) {
+// meet connects, and reads what the server says first.
+func meet(t *testing.T, address string) (c *client, greeting []byte) {
 	t.Helper()
 	conn, err := net.DialTimeout("tcp", address, patience)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	c := &client{t: t, conn: conn}
-	_, p := c.read()
+	c = &client{t: t, conn: conn}
+	_, greeting = c.read()
+	return c, greeting
+}
+
+// dial connects and logs in; the error is the server's refusal.
+func dial(t *testing.T, address string, l loginAs) (*client, error) {
+	t.Helper()
+	c, p := meet(t, address)
+	var err error
 	if p[0] == 0xff {
 		e, err := wire.DecodeError(p, 0)
 		if err != nil {

@@ -298,10 +298,15 @@ func (h *handler) conclude() bool {
 		})
 		return false
 	}
+	h.giveBack()
+	return true
+}
+
+// giveBack gives the link to the others, as one of the session's own key.
+func (h *handler) giveBack() {
 	h.past.away()
 	h.s.Link.Key = h.key
 	h.s.ReleaseLink()
-	return true
 }
 
 // askStatus asks for the status flags by commands that leave warnings and

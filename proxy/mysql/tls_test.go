@@ -187,13 +187,8 @@ func TestTLSOffer(t *testing.T) {
 	}
 	connect := func(address string) *client {
 		t.Helper()
-		conn, err := net.DialTimeout("tcp", address, patience)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { conn.Close() })
-		c := &client{t: t, conn: conn}
-		_, p := c.read()
+		c, p := meet(t, address)
+		var err error
 		if c.hs, err = wire.DecodeHandshake(p); err != nil {
 			t.Fatal(err)
 		}

@@ -60,9 +60,9 @@ func (protocol) Dial(ctx context.Context, u *proxy.Upstream, key string) (net.Co
 	database, parameters := splitKey(key)
 	c.Database = database
 	if name := parameters["user"]; name != "" {
-		user := u.User(name)
-		if user == nil {
-			return nil, nil, fmt.Errorf("user %s is not in --users any more", name)
+		user, err := u.Login(name)
+		if err != nil {
+			return nil, nil, err
 		}
 		c.User, c.Password = user.Name, user.Password
 		delete(parameters, "user")

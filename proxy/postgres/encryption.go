@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"net"
-
 	pg "freshet/protocol/postgres"
 	"freshet/proxy"
 )
@@ -56,11 +54,7 @@ func (h *handler) startsDirectly(in []byte) bool {
 func (h *handler) admitted() bool {
 	switch h.s.Admission() {
 	case proxy.LacksTLS:
-		host, _, err := net.SplitHostPort(h.s.Remote.String())
-		if err != nil {
-			host = h.s.Remote.String()
-		}
-		h.fatal("28000", `no pg_hba.conf entry for host "`+host+`", user "`+h.s.User+`", database "`+h.database+`", no encryption`)
+		h.fatal("28000", `no pg_hba.conf entry for host "`+h.s.Host()+`", user "`+h.s.User+`", database "`+h.database+`", no encryption`)
 		return false
 	case proxy.LacksCertificate:
 		h.fatal("28000", "connection requires a valid client certificate")

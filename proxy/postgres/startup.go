@@ -84,7 +84,7 @@ func (h *handler) begin(body []byte) {
 		h.s.Write(reply.Append(nil))
 	}
 	h.s.SetUser(user)
-	h.poolKey = poolKey(&h.startup, h.otherUser())
+	h.poolKey = poolKey(&h.startup, h.s.OtherUser())
 	var parameters map[string]string
 	h.database, parameters = splitKey(h.poolKey)
 	h.passthrough = replicates(parameters)

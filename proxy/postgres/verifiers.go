@@ -42,12 +42,3 @@ func (v *verifiers) make(u *proxy.User) (*pg.Verifier, error) {
 	v.m[u.Name] = madeVerifier{u.Password, verifier}
 	return verifier, nil
 }
-
-// otherUser is the session's user, "" if it is the DSN's. Whether there is one of
-// that name makes no difference: who turns out to be nobody gets no link.
-func (h *handler) otherUser() string {
-	if h.s.User == h.s.Upstream.Target.User {
-		return ""
-	}
-	return h.s.User
-}
