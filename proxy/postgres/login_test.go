@@ -341,6 +341,13 @@ func TestDrivers(t *testing.T) {
 			c := program(t, "psql", dsn, "-X", "-c", `\d wire`, "-c", "select * from wire", "-c", `\copy wire to stdout`, "-c", "selec")
 			return c
 		}
+		// The table's first read has it published, which \d shows.
+		run(r.dsn(true))
+		for deadline := time.Now().Add(patience); !strings.Contains(run(r.dsn(false)), "Publications:"); {
+			if time.Now().After(deadline) {
+				t.Fatal("the table was read and is not published")
+			}
+		}
 		if got, want := run(r.dsn(true)), run(r.dsn(false)); got != want {
 			t.Errorf("through:\n%s\ndirect:\n%s", got, want)
 		}
